@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import subprocess
+import sys
 import unicodedata
 from io import BytesIO
 from typing import TYPE_CHECKING
@@ -10,12 +13,14 @@ import pytest
 from PIL import Image
 
 from telex.terminal import limits
-from telex.terminal.cells import PLAIN, Cell, Cursor, Row, Size, Snapshot, Style
-from telex.terminal.pictures import DARK, LIGHT, PictureTooLarge, draw, png
+from telex.terminal.cells import PLAIN, UNDERLINES, Cell, Cursor, Row, Size, Snapshot, Style
+from telex.terminal.pictures import DARK, LIGHT, PictureTooLarge, draw, emoji, png
 from telex.terminal.pictures.box_drawing import CellBox, Weight, _arms, is_drawn, shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from telex.terminal.cells import UnderlineStyle
 
 W, H, PAD = 9, 18, 9
 BOX = [chr(point) for point in range(0x2500, 0x2580)]
@@ -52,7 +57,7 @@ def ink(image: Image.Image) -> int:
 @pytest.fixture
 def no_other_fonts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine with no fonts but ours."""
-    caches = (png.glyph, png._face, png._emoji_face)
+    caches = (png.glyph, png._face, png._font_file)
     for cache in caches:
         cache.cache_clear()
     monkeypatch.setattr(png, "installed_fonts", dict)
@@ -204,6 +209,43 @@ def test_underline_and_strikethrough_go_on_under_blanks() -> None:
         assert line.getcolors() == [(3 * W, DARK.foreground)]
 
 
+def line_under(style: UnderlineStyle, scale: int = 2) -> Image.Image:
+    look = Style(underline=True, underline_style=style, underline_color="idx:1")
+    image = picture(cells("   ", look), scale=scale)
+    return image.crop((PAD * scale, PAD * scale, (PAD + 3 * W) * scale, (PAD + H) * scale))
+
+
+def test_underlines_look_like_their_style_and_have_their_own_colour() -> None:
+    drawn = {style: line_under(style) for style in UNDERLINES}
+    assert len({image.tobytes() for image in drawn.values()}) == 5
+    for image in drawn.values():
+        assert DARK.ansi[1] in {colour for _, colour in image.getcolors(4096)}
+    heights = {
+        style: [y for y in range(2 * H) if ink(image.crop((0, y, image.width, y + 1)))]
+        for style, image in drawn.items()
+    }
+    assert heights["single"] == heights["dotted"] == heights["dashed"] == [32, 33]
+    assert heights["double"] == [30, 31, 34, 35]
+    assert heights["curly"][0] < 30
+    assert heights["curly"][-1] == 35
+    gaps = {
+        style: drawn[style].crop((0, 32, 6 * W, 33)).tobytes() for style in ("dotted", "dashed")
+    }
+    background = bytes(DARK.background)
+    assert gaps["dotted"].count(background) == 9 * 3
+    assert gaps["dashed"].count(background) == 3 * 6
+    curls = {
+        drawn["curly"].crop((2 * W * col, 0, 2 * W * (col + 1), 2 * H)).tobytes()
+        for col in range(3)
+    }
+    assert len(curls) == 1, "a curl ends where the next begins"
+
+
+def test_the_underline_of_a_style_without_a_colour_has_that_of_the_text() -> None:
+    image = picture(cells(" ", Style("idx:2", underline=True)))
+    assert cell(image, 0).getpixel((4, 16)) == DARK.ansi[2]
+
+
 @pytest.mark.usefixtures("no_other_fonts")
 @pytest.mark.parametrize("char", "日한😀")
 def test_a_wide_character_takes_two_cells_and_its_neighbours_stay_in_place(char: str) -> None:
@@ -211,6 +253,86 @@ def test_a_wide_character_takes_two_cells_and_its_neighbours_stay_in_place(char:
     assert ink(cell(image, 1, scale=2)) > 0
     assert ink(cell(image, 2, scale=2)) > 0
     assert cell(image, 0, scale=2).tobytes() == cell(image, 3, scale=2).tobytes()
+
+
+def drawn(text: str, cells: int = 2) -> bytes:
+    """The image of a cell's text, in one colour or its own."""
+    found = png.glyph(text, cells, False, False, 2)
+    return (found.picture or found.mask).tobytes()
+
+
+def boxed(char: str, cells: int = 2) -> bytes:
+    mask = Image.new("L", (cells * W * 2, H * 2))
+    png._numbered(mask, char, 2)
+    return mask.tobytes()
+
+
+@pytest.mark.usefixtures("no_other_fonts")
+def test_chinese_japanese_and_korean_are_drawn_without_fonts_of_the_machine() -> None:
+    common = [
+        *[
+            bytes(pair).decode("gb2312")
+            for pair in itertools.product(range(0xB0, 0xD7), range(0xA1, 0xFA))
+        ],
+        *"繁體中文電腦與門戶，。！？「」、・",
+        *map(chr, range(0x3041, 0x3095)),
+        *map(chr, range(0x30A1, 0x30F7)),
+        *map(chr, range(0xAC00, 0xD7A4, 7)),
+    ]
+    face = png._face(png.CJK, 8)
+    assert [char for char in common if not face.has(char)] == []
+    for char in "漢かカ한，":
+        assert drawn(char) != boxed(char)
+    assert drawn("ｱ", 1) != boxed("ｱ", 1), "narrow kana"
+    assert len({drawn(char) for char in "나너노"}) == 3
+
+
+@pytest.mark.usefixtures("no_other_fonts")
+@pytest.mark.parametrize(
+    "text", ["😀", "❤️", "👨‍👩‍👧", "🏳️‍🌈", "🇩🇪", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "👍🏽", "1️⃣", "🇩"]
+)  # fmt: skip
+def test_an_emoji_or_a_sequence_of_them_is_one_image_in_colour(text: str) -> None:
+    found = png.glyph(text, 2, False, False, 2)
+    assert found.picture is not None
+    assert found.picture.size == (4 * W, 2 * H)
+    colours = found.picture.convert("RGB").getcolors(4 * W * H * 4)
+    assert any(max(colour) - min(colour) > 60 for _, colour in colours)
+
+
+def test_emoji_that_differ_in_tone_or_flag_differ_and_an_unknown_sequence_is_its_beginning() -> (
+    None
+):
+    assert len({drawn(text) for text in ("👍", "👍🏻", "👍🏿", "🇩🇪", "🇯🇵")}) == 5
+    assert drawn("👩🏽‍💻") == drawn("👩‍💻"), "without its tone"
+    assert drawn("😀‍🚀") == drawn("😀‍") == drawn("😀")
+    assert drawn("🚀́‍") == drawn("🚀")
+
+
+def test_a_character_that_is_an_emoji_only_on_request_stays_a_letter() -> None:
+    for text in ("❤", "❤️", "⚠"):
+        assert png.glyph(text, 1, False, False, 2).picture is None
+    assert png.glyph("😀︎", 2, False, False, 2).picture is not None, "no font has it as a letter"
+    assert png.glyph("〰", 2, False, False, 2).mask.getbbox() is not None
+    assert png.glyph("🌡", 1, False, False, 2).picture is not None, "smaller, as no font has it"
+
+
+def test_every_listed_emoji_has_its_place_on_a_sheet() -> None:
+    listed = emoji._listed()
+    last = emoji._sheet(max(found.number for found in listed.values()) // 64)
+    assert len(listed) == 2560
+    assert last.size == (emoji.COLUMNS * emoji.SIZE, emoji.ROWS * emoji.SIZE)
+
+
+def test_plain_text_loads_no_other_font_and_no_emoji() -> None:
+    code = (
+        "from telex.terminal.pictures import draw, emoji, png\n"
+        "from telex.terminal.cells import *\n"
+        "draw(Snapshot(Size(1, 9), Cursor(), 1, (Row.of('aé→┌█⣿x', 9),)), 'png')\n"
+        "assert png._font_file.cache_info().currsize == 1\n"
+        "assert png.installed_fonts.cache_info().currsize == 0\n"
+        "assert emoji._listed.cache_info().currsize == 0"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
 
 
 @pytest.mark.usefixtures("no_other_fonts")
@@ -224,11 +346,14 @@ def test_a_character_that_no_font_has_is_a_box_with_its_own_number() -> None:
 def test_the_fonts_of_this_machine_are_used_where_ours_has_nothing(
     monkeypatch: pytest.MonkeyPatch, no_other_fonts: None
 ) -> None:
-    boxed = cell(picture(wide("A")), 0, cols=2).tobytes()
-    path = png.Path(png.__file__).parent / "fonts" / "DejaVuSansMono-Bold.ttf"
+    ours = cell(picture(wide("日")), 0, cols=2).tobytes()
+    path = png.Path(png.__file__).parent / "fonts" / png.CJK
+    monkeypatch.setattr(png, "CJK", png.LETTERS)
+    png.glyph.cache_clear()
+    boxed = cell(picture(wide("日")), 0, cols=2).tobytes()
     monkeypatch.setattr(png, "installed_fonts", lambda: {"unifont.ttf": path})
     png.glyph.cache_clear()
-    assert cell(picture(wide("A")), 0, cols=2).tobytes() != boxed
+    assert boxed != ours == cell(picture(wide("日")), 0, cols=2).tobytes()
 
 
 def test_fonts_are_found_by_name_in_any_folder_below(

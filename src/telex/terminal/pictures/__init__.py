@@ -7,6 +7,7 @@
     layout         the pieces of each row, with their places and colours
     box_drawing    lines, blocks and dots as shapes
     underlines     underlines as shapes
+    emoji          emoji as images
     text, svg, html, png   one module for each kind of picture
 
 Pictures are not redacted here: `redact.mask` comes first, as for everything that leaves a session.

@@ -2,11 +2,12 @@
 overlap.
 
 All coordinates are whole pixels: a cell is 9 by 18, times the scale. The text of each cell is drawn
-once and cached: lines and blocks come from `box_drawing`, letters from the bundled font, other
-characters from a font of this machine, scaled to their cells. A character that no font has becomes
-a box with its code point. Nothing is drawn larger than its cells, except the slant of italics.
-Characters are placed one after another (`Layout.BASIC`), because cells have no ligatures and no
-direction.
+once and cached: lines and blocks come from `box_drawing`, emoji from `emoji`, letters from the
+bundled fonts: one for most scripts, one for Chinese, Japanese and Korean. A character that these
+lack is drawn with a font of this machine; without one it is a box with its code point. Nothing is
+drawn larger than its cells, except the slant of italics. Fonts and emoji are loaded when a
+character on the screen needs them. Characters are placed one after another (`Layout.BASIC`),
+because cells have no ligatures and no direction.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 from PIL import Image, ImageDraw, ImageFont
 
 from telex.terminal.pictures.box_drawing import CellBox, Polygon, Rect, Shape, is_drawn, shapes
+from telex.terminal.pictures.emoji import emoji_image, is_emoji
 from telex.terminal.pictures.layout import (
     BASELINE,
     CELL_HEIGHT,
@@ -44,11 +46,15 @@ if TYPE_CHECKING:
     from telex.terminal.pictures.theme import Theme
 
 
-# Fonts of this machine, for characters that the bundled font lacks: CJK, emoji, other scripts. A
-# font with these is too large to bundle (CJK alone has 5 MB and more). So the usual directories are
-# searched once for fonts with known names: fontconfig would need a process, and macOS does not have
-# it.
+# Fonts of this machine, for scripts and symbols that the bundled fonts lack. The usual directories
+# are searched once for fonts with known names: fontconfig would need a process, and macOS does not
+# have it.
 
+
+LETTERS: Final = "DejaVuSansMono.ttf"
+BOLD: Final = "DejaVuSansMono-Bold.ttf"
+CJK: Final = "DroidSansFallback.ttf"
+"""The bundled fonts."""
 
 DIRECTORIES: Final = (
     "~/.local/share/fonts",
@@ -59,8 +65,6 @@ DIRECTORIES: Final = (
     "/Library/Fonts",
     "/System/Library/Fonts",
 )
-EMOJI: Final = ("NotoColorEmoji.ttf", "Apple Color Emoji.ttc")
-"""Fonts with emoji in colour."""
 OTHERS: Final = (
     "NotoSansMonoCJK-Regular.ttc",
     "NotoSansCJK-Regular.ttc",
@@ -86,7 +90,7 @@ OTHERS: Final = (
 @lru_cache(maxsize=1)
 def installed_fonts() -> dict[str, Path]:
     """Return the paths of the fonts named above; of several with one name, the user's own."""
-    wanted = {*EMOJI, *OTHERS}
+    wanted = set(OTHERS)
     found: dict[str, Path] = {}
     for directory in DIRECTORIES:
         for folder, _, names in os.walk(Path(directory).expanduser()):
@@ -101,8 +105,6 @@ def installed_fonts() -> dict[str, Path]:
 _SLANT: Final = 0.2
 """The slant of DejaVu's own oblique."""
 _OVERSAMPLE: Final = 4
-_EMOJI_SIZES: Final = (109, 160)
-"""The sizes of colour fonts, which are bitmaps of one size: Noto's, Apple's."""
 _NOT_A_CHARACTER: Final = "\uffff"
 
 
@@ -133,14 +135,16 @@ class Face:
 @lru_cache(maxsize=64)
 def _face(name: str, size: int) -> Face:
     """Load a bundled font or a font of this machine by the name of its file."""
-    path = installed_fonts().get(name)
-    source = (
-        files(__package__).joinpath("fonts", name).read_bytes()
-        if path is None
-        else path.read_bytes()
-    )
-    font = ImageFont.truetype(BytesIO(source), size, layout_engine=ImageFont.Layout.BASIC)
+    source = BytesIO(_font_file(name))
+    font = ImageFont.truetype(source, size, layout_engine=ImageFont.Layout.BASIC)
     return Face(font, bytes(font.getmask(_NOT_A_CHARACTER)))
+
+
+@lru_cache(maxsize=8)
+def _font_file(name: str) -> bytes:
+    bundled = name in (LETTERS, BOLD, CJK)
+    path = files(__package__).joinpath("fonts", name) if bundled else installed_fonts()[name]
+    return path.read_bytes()
 
 
 @lru_cache(maxsize=8192)
@@ -150,9 +154,10 @@ def glyph(text: str, cells: int, bold: bool, italic: bool, scale: int) -> Glyph:
     if cells == 1 and is_drawn(text):
         return Glyph(_shaped(shapes(text, frame), frame))
     text = unicodedata.normalize("NFC", text)
-    picture = _emoji(text, cells, frame) if cells == 2 else None
-    if picture is not None:
-        return Glyph(picture.getchannel("A"), picture)
+    if is_emoji(text, cells) or not _bundled_font(text[0]):
+        picture = emoji_image(text)
+        if picture is not None:
+            return _fitted(picture, cells * frame.width, frame.height)
     if italic:
         large = _lettered(text, cells, bold, scale * _OVERSAMPLE)
         return _slanted(large, cells * frame.width, frame.height)
@@ -186,11 +191,13 @@ def _smooth(points: tuple[tuple[float, float], ...], frame: CellBox) -> Image.Im
 def _lettered(text: str, cells: int, bold: bool, scale: int) -> Image.Image:
     base, marks = text[0], text[1:]
     mask = Image.new("L", (cells * CELL_WIDTH * scale, CELL_HEIGHT * scale))
-    own = _face(f"DejaVuSansMono{'-Bold' if bold else ''}.ttf", FONT_SIZE * scale)
+    own = _face(BOLD if bold else LETTERS, FONT_SIZE * scale)
     if cells == 1 and own.has(base):
         _letter(mask, base, own, 0, scale)
+    elif name := _bundled_font(base) or _installed_font(base):
+        _centred(mask, base, name, bold, scale)
     else:
-        _borrowed(mask, base, bold, scale)
+        _numbered(mask, base, scale)
     for mark in marks:
         if unicodedata.combining(mark) and own.has(mark):
             _letter(mask, mark, own, (mask.width - CELL_WIDTH * scale) // 2, scale)
@@ -202,15 +209,18 @@ def _letter(mask: Image.Image, char: str, face: Face, left: float, scale: int) -
     ImageDraw.Draw(mask).text(at, char, fill=255, font=face.font, anchor="ls")
 
 
-def _borrowed(mask: Image.Image, char: str, bold: bool, scale: int) -> None:
-    """Draw a character with a font of this machine, centred in its cells and no wider than them."""
-    names: list[str] = [name for name in OTHERS if name in installed_fonts()]
-    names.append("DejaVuSansMono.ttf")
+def _bundled_font(char: str) -> str | None:
+    return next((name for name in (LETTERS, CJK) if _face(name, FONT_SIZE).has(char)), None)
+
+
+def _installed_font(char: str) -> str | None:
+    names = (name for name in OTHERS if name in installed_fonts())
+    return next((name for name in names if _face(name, FONT_SIZE).has(char)), None)
+
+
+def _centred(mask: Image.Image, char: str, name: str, bold: bool, scale: int) -> None:
+    """Draw a character of a font with other widths, in the middle of its cells and no wider."""
     size = (FONT_SIZE + 1) * scale
-    name = next((name for name in names if _face(name, size).has(char)), None)
-    if name is None:
-        _numbered(mask, char, scale)
-        return
     wide = _face(name, size).font.getlength(char)
     if wide > mask.width:
         size = int(size * mask.width / wide)
@@ -229,7 +239,7 @@ def _numbered(mask: Image.Image, char: str, scale: int) -> None:
     pen = ImageDraw.Draw(mask)
     box = (scale // 2, 2 * scale, mask.width - 1 - scale // 2, mask.height - 1 - 2 * scale)
     pen.rectangle(box, outline=160, width=max(1, scale // 2))
-    face = _face("DejaVuSansMono.ttf", 5 * scale if len(lines) > 2 else 6 * scale)
+    face = _face(LETTERS, 5 * scale if len(lines) > 2 else 6 * scale)
     step = (mask.height - 5 * scale) / len(lines)
     for number, line in enumerate(lines):
         middle = (mask.width / 2, 2.5 * scale + (number + 0.5) * step)
@@ -247,29 +257,13 @@ def _slanted(large: Image.Image, width: int, height: int) -> Glyph:
     return Glyph(leaned.reduce(by), left=-room)
 
 
-def _emoji(text: str, cells: int, frame: CellBox) -> Image.Image | None:
-    """Return an emoji in colour, fitted to its cells, if this machine has a font with it."""
-    found = _emoji_face()
-    if found is None or not found.has(text[0]):
-        return None
-    left, top, right, bottom = (int(edge) for edge in found.font.getbbox(text[0]))
-    picture = Image.new("RGBA", (right - left, bottom - top))
-    pen = ImageDraw.Draw(picture)
-    pen.text((-left, -top), text[0], font=found.font, embedded_color=True)
-    room = cells * frame.width, frame.height
-    share = min(room[0] / picture.width, room[1] / picture.height)
-    fitted = picture.resize((int(picture.width * share), int(picture.height * share)))
-    canvas = Image.new("RGBA", room)
-    canvas.paste(fitted, ((room[0] - fitted.width) // 2, (room[1] - fitted.height) // 2))
-    return canvas
-
-
-@lru_cache(maxsize=1)
-def _emoji_face() -> Face | None:
-    for name, size in zip(EMOJI, _EMOJI_SIZES, strict=True):
-        if name in installed_fonts():
-            return _face(name, size)
-    return None
+def _fitted(picture: Image.Image, width: int, height: int) -> Glyph:
+    """Return an emoji as large as its cells allow, in the middle of them."""
+    size = min(width, height)
+    canvas = Image.new("RGBA", (width, height))
+    small = picture.resize((size, size), Image.Resampling.LANCZOS)
+    canvas.paste(small, ((width - size) // 2, (height - size) // 2))
+    return Glyph(canvas.getchannel("A"), canvas)
 
 
 @lru_cache(maxsize=64)
@@ -307,7 +301,7 @@ def _ink(image: Image.Image, row: int, piece: Piece, scale: int) -> None:
     left, top, _, _ = _box(row, piece, 0, CELL_HEIGHT, scale)
     clusters = [piece.text] if piece.form is Form.ALONE else piece.text
     for place, text in enumerate(clusters):
-        if text == " ":
+        if text.isspace():
             continue
         drawn = glyph(
             text, piece.width if piece.form is Form.ALONE else 1, ink.bold, ink.italic, scale
