@@ -224,7 +224,7 @@ def documented() -> Iterator[Documented]:
 
 def methods(kind: type) -> list[tuple[str, Any]]:
     """Return the public methods and properties of a class, in the order of its source."""
-    if issubclass(kind, (BaseException, msgspec.Struct)):
+    if issubclass(kind, BaseException):
         return []
     found: dict[str, Any] = {}
     for base in reversed(kind.__mro__[:-1]):
@@ -266,11 +266,9 @@ def _entry(one: Documented) -> Iterator[str]:
     if issubclass(value, BaseException):
         bases = ", ".join(f"`{_public(base)}`" for base in value.__bases__)
         yield f"An exception; a subclass of {bases}.\n"
-    elif issubclass(value, msgspec.Struct):
-        yield _described(one.doc)
-        yield _fields(value)
-        return
     yield _described(one.doc)
+    if issubclass(value, msgspec.Struct):
+        yield _fields(value)
     if _is_described_elsewhere(value):
         twin = value.__name__.removeprefix("Async")
         anchor = _anchor(f"{value.__module__}.{twin}")

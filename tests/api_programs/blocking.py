@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import assert_type
 
 import telex
@@ -15,6 +16,8 @@ def drive() -> str:
         found = term.wait(match.any_of("42", match.exited()), timeout=5, since=mark)
         assert_type(found, telex.Matched)
         assert_type(term.snapshot(), telex.ScreenSnapshot)
+        assert_type(term.screenshot("a.png", region=(0, 0, 1, 9), theme="light"), Path)
+        assert_type(term.snapshot().save(Path("a.svg")), Path)
         assert_type(term.wait_exit(), int | None)
         with term.attach() as output:
             for chunk in output:

@@ -13,24 +13,41 @@ import sys
 import unicodedata
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from telex.terminal.cells import BLANK, PLAIN, Cell, Cursor, Row, Size, Snapshot, Style
+from telex.terminal.cells import (
+    BLANK,
+    PLAIN,
+    UNDERLINES,
+    Cell,
+    Cursor,
+    Region,
+    Row,
+    Size,
+    Snapshot,
+    Style,
+)
 from telex.terminal.pictures import (
     DARK,
     LIGHT,
     Kind,
+    NoSuchRegion,
     UnknownColour,
     UnknownPictureKind,
+    crop,
     draw,
     kind_of,
 )
 from telex.terminal.pictures.layout import inert
 from telex.terminal.screen import Screen
+
+if TYPE_CHECKING:
+    from telex.terminal.cells import UnderlineStyle
 
 SVG = "{http://www.w3.org/2000/svg}"
 GOLDEN = Path(__file__).parent / "golden"
@@ -113,11 +130,17 @@ flags = st.fixed_dictionaries(
     optional={
         name: st.just(True)
         for name in (
-            "bold", "dim", "italic", "underline", "inverse", "strikethrough", "blink", "invisible",
+            "bold", "dim", "italic", "inverse", "strikethrough", "blink", "invisible",
         )
     },
 )  # fmt: skip
-styles = st.builds(lambda f, b, on: Style(f, b, **on), colours, colours, flags)
+lines = st.fixed_dictionaries(
+    {"underline": st.just(True), "underline_style": st.sampled_from(UNDERLINES)},
+    optional={"underline_color": colours},
+)
+styles = st.builds(
+    lambda f, b, on, line: Style(f, b, **on, **line), colours, colours, flags, st.just({}) | lines
+)
 rows = st.lists(st.tuples(words, styles), max_size=4).map(lambda parts: row(*parts, cols=64))
 screens = st.lists(rows, min_size=1, max_size=4).map(lambda many: screen_of(*many))
 
@@ -127,6 +150,7 @@ screens = st.lists(rows, min_size=1, max_size=4).map(lambda many: screen_of(*man
     [
         ("a.txt", "text"),
         ("a.ans", "ansi"),
+        ("a.ansi", "ansi"),
         ("a.svg", "svg"),
         ("a.HTML", "html"),
         ("a/b.png", "png"),
@@ -138,7 +162,7 @@ def test_the_suffix_of_a_file_selects_the_kind(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("name", ["a.gif", "png", ""])
 def test_an_unknown_suffix_is_refused_with_the_known_ones(name: str) -> None:
-    with pytest.raises(UnknownPictureKind, match=r"use \.txt, \.ans, \.svg, \.html, \.png"):
+    with pytest.raises(UnknownPictureKind, match=r"use \.png, \.svg, \.html, \.ansi, \.ans, \.txt"):
         kind_of(name)
 
 
@@ -193,6 +217,15 @@ def test_ansi_shows_the_same_screen_on_another_terminal(snapshot: Snapshot) -> N
         (
             [("a", Style("idx:3", bold=True, dim=True)), ("b", Style("idx:3", dim=True))],
             b"\x1b[1;2;33ma\x1b[22;2mb\x1b[0m\n",
+        ),
+        (
+            [
+                ("a", Style(underline=True, underline_style="curly", underline_color="idx:1")),
+                ("b", Style(underline=True, underline_style="curly", underline_color="rgb:1:2:3")),
+                ("c", Style(underline=True)),
+                ("d", Style(bold=True)),
+            ],
+            b"\x1b[4:3;58:5:1ma\x1b[58:2::1:2:3mb\x1b[0;4mc\x1b[0;1md\x1b[0m\n",
         ),
     ],
 )
@@ -296,10 +329,40 @@ def test_themes_differ_and_the_256_colours_do_not() -> None:
     assert draw(snapshot, "html", theme=DARK) != draw(snapshot, "html", theme=LIGHT)
 
 
+@pytest.mark.parametrize("kind", ["svg", "ansi"])
 @pytest.mark.parametrize("colour", ["idx:256", "idx:-1", "rgb:1:2", "red", "idx:²", "rgb:1:2:999"])
-def test_an_invalid_colour_is_named(colour: str) -> None:
-    with pytest.raises(UnknownColour, match=re.escape(repr(colour))):
-        draw(screen_of(row(("x", Style(colour)))), "svg")
+def test_an_invalid_colour_is_named(colour: str, kind: Kind) -> None:
+    for style in (Style(colour), Style(underline=True, underline_color=colour)):
+        with pytest.raises(UnknownColour, match=re.escape(repr(colour))):
+            draw(screen_of(row(("x", style))), kind)
+
+
+@pytest.mark.parametrize("kind", ["svg", "html"])
+def test_each_underline_has_its_own_shape_in_its_own_colour(kind: Kind) -> None:
+    def underlined(style: UnderlineStyle) -> str:
+        line = Style(underline=True, underline_style=style, underline_color="rgb:1:2:3")
+        return draw(screen_of(row(("ab", line))), kind).decode()
+
+    shapes = {
+        style: re.findall('fill="#010203" d="(.+?)"', underlined(style)) for style in UNDERLINES
+    }
+    assert shapes["single"] == ["M0 16H18V17H0Z"]
+    assert shapes["double"] == ["M0 15H18V16H0ZM0 17H18V18H0Z"]
+    assert [shapes[style][0].count("M") for style in ("curly", "dashed", "dotted")] == [2, 2, 6]
+
+
+def test_a_region_is_drawn_as_a_screen_of_its_own() -> None:
+    part = crop(DEMO, Region(1, 1, 2, 6))
+    assert draw(part, "text").decode() == "────┬─\n日本│\n"
+    assert (part.size, part.cursor.visible) == (Size(2, 6), False)
+    assert crop(DEMO, Region(0, 14, 1, 6)).cursor == Cursor(0, 0)
+    assert draw(crop(DEMO, Region(2, 2, 1, 2)), "text") == b"\n", "two halves of wide characters"
+
+
+@pytest.mark.parametrize("region", [(0, 0, 7, 1), (-1, 0, 1, 1), (0, 0, 0, 1), (0, 20, 1, 1)])
+def test_a_region_that_is_not_on_the_screen_is_refused(region: tuple[int, int, int, int]) -> None:
+    with pytest.raises(NoSuchRegion, match="not within the screen of 20 columns and 6 rows"):
+        crop(DEMO, Region(*region))
 
 
 def test_only_png_needs_pillow() -> None:

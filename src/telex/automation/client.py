@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from telex.automation.caller import Caller, OutputChunk
     from telex.automation.protocol import Matched, ScreenSnapshot
+    from telex.automation.screenshot import ThemeName
     from telex.automation.sync import Server, Terminal
     from telex.terminal.session import PtySession
     from telex.terminal.waits.evidence import PredicateRunner
@@ -296,6 +297,36 @@ class AsyncTerminal:
         """
         asked = spec.ReadScrollback(session=self.id, start=0, count=10_000, redact=redact)
         return (await self._call("session.scrollback", asked, spec.Scrollback)).lines
+
+    async def screenshot(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        region: tuple[int, int, int, int] | None = None,
+        theme: ThemeName = "dark",
+        redact: bool | None = None,
+    ) -> Path:
+        """Draw the visible screen to a file. Its suffix selects the kind of picture: .png, .svg,
+        .html, .ansi (text with colours) or .txt.
+
+        Args:
+            path: The file. It is replaced if it exists.
+            region: Draw only this part: its top row, leftmost column, height and width.
+            theme: "dark" or "light".
+            redact: Mask secrets; None for the default of the session, see `telex.spawn`.
+
+        Returns:
+            The path of the file.
+
+        Raises:
+            ValueError: The suffix or the theme is unknown, or the region is not within the screen.
+
+        Example:
+            await term.screenshot("screen.png")
+        """
+        reading = self.snapshot() if redact is None else self.snapshot(redact=redact)
+        snapshot = await reading
+        return await asyncio.to_thread(snapshot.save, Path(path), region=region, theme=theme)
 
     async def resize(self, rows: int, cols: int) -> None:
         """Change the size of the terminal. The program gets SIGWINCH.

@@ -8,7 +8,7 @@ them. Actions and matchers are values of the terminal itself (`terminal.actions`
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
@@ -27,6 +27,11 @@ from telex.terminal.waits.matchers import (
     Milliseconds,
     Since,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from telex.automation.screenshot import ThemeName
 
 NAME: Final = "telex"
 
@@ -352,6 +357,39 @@ class ScreenSnapshot(Struct, frozen=True, kw_only=True):
     application_keypad: bool
     title: str | None
     runs: tuple[ScreenRun, ...] | UnsetType = UNSET
+
+    def save(
+        self,
+        path: str | Path,
+        *,
+        region: tuple[int, int, int, int] | None = None,
+        theme: ThemeName = "dark",
+        cursor: bool = True,
+        scale: int = 2,
+    ) -> Path:
+        """Draw the screen to a file. Its suffix selects the kind of picture: .png, .svg, .html,
+        .ansi (text with colours) or .txt.
+
+        Args:
+            path: The file. It is replaced if it exists.
+            region: Draw only this part: its top row, leftmost column, height and width.
+            theme: "dark" or "light".
+            cursor: Draw the cursor.
+            scale: The pixels of a PNG; at 2, a cell is 18 wide and 36 high.
+
+        Returns:
+            The path of the file.
+
+        Raises:
+            ValueError: The suffix or the theme is unknown, the region is not within the screen, a
+                PNG would be too large, or the snapshot has no cells.
+
+        Example:
+            term.snapshot().save("screen.svg", region=(0, 0, 2, 40), theme="light")
+        """
+        from telex.automation.screenshot import save_picture
+
+        return save_picture(self, path, region=region, theme=theme, cursor=cursor, scale=scale)
 
 
 class Matched(Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from telex.automation.client import ATTACH_CREDIT
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
+    from pathlib import Path
 
     from telex import match
     from telex.automation import protocol as spec
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from telex.automation.client import AsyncAttachment, AsyncServer, AsyncTerminal, Signal
     from telex.automation.portal import Portal
     from telex.automation.protocol import Matched, ScreenSnapshot
+    from telex.automation.screenshot import ThemeName
     from telex.terminal import actions
     from telex.terminal.waits.matchers import Since
 
@@ -228,6 +230,35 @@ class Terminal:
             redact: Mask secrets.
         """
         return self._run(self._terminal.scrollback(redact=redact))
+
+    def screenshot(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        region: tuple[int, int, int, int] | None = None,
+        theme: ThemeName = "dark",
+        redact: bool | None = None,
+    ) -> Path:
+        """Draw the visible screen to a file. Its suffix selects the kind of picture: .png, .svg,
+        .html, .ansi (text with colours) or .txt.
+
+        Args:
+            path: The file. It is replaced if it exists.
+            region: Draw only this part: its top row, leftmost column, height and width.
+            theme: "dark" or "light".
+            redact: Mask secrets; None for the default of the session, see `telex.spawn`.
+
+        Returns:
+            The path of the file.
+
+        Raises:
+            ValueError: The suffix or the theme is unknown, or the region is not within the screen.
+
+        Example:
+            term.screenshot("screen.png")
+        """
+        shot = self._terminal.screenshot(path, region=region, theme=theme, redact=redact)
+        return self._run(shot)
 
     def resize(self, rows: int, cols: int) -> None:
         """Change the size of the terminal. The program gets SIGWINCH.

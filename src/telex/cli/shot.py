@@ -24,7 +24,7 @@ HELP = """Run a program and take a picture of its screen.
 The picture is taken when the screen has not changed for a moment, or when the program ends. The
 program is ended afterwards.
 
-The picture is text on stdout, or a file whose suffix chooses the format: .txt, .ans (text with
+The picture is text on stdout, or a file whose suffix chooses the format: .txt, .ansi (text with
 colours), .svg, .html or .png. Secrets on the screen are masked unless --raw is given. If the screen
 never stops changing, the exit code is 124 and no picture is made; it is 127 for a program that does
 not exist, and 126 for one that cannot be run.
@@ -101,7 +101,7 @@ def command(
 ) -> None:
     from telex.cli.configuration import redactor_of
     from telex.cli.event_loop import run
-    from telex.terminal.pictures import DARK, LIGHT, draw, kind_of
+    from telex.terminal.pictures import DARK, LIGHT, draw, kind_of, write_picture
     from telex.terminal.pty import Program
 
     drawn_as = kind or ("text" if output is None else kind_of(output))
@@ -113,20 +113,7 @@ def command(
     if output is None:
         sys.stdout.buffer.write(picture)
     else:
-        _write(output, picture)
-
-
-def _write(path: Path, picture: bytes) -> None:
-    """Write the whole picture, or leave no file: part of a picture would look like a whole one."""
-    with path.open("wb", buffering=0) as file:
-        try:
-            view = memoryview(picture)
-            while view:
-                view = view[file.write(view) :]
-        except OSError as error:
-            if path.is_file():  # not a device such as /dev/stdout
-                path.unlink()
-            raise OSError(error.errno, error.strerror, str(path)) from error
+        write_picture(output, picture)
 
 
 @dataclass(frozen=True, slots=True)
