@@ -150,7 +150,7 @@ def test_every_method_of_a_terminal(tmp_path: Path) -> None:
         assert "50" in term.scrollback()
         assert "\x1b" in term.transcript(strip=False)
         assert "\x1b" not in term.transcript()
-        term.resize(10, 40)
+        term.resize(rows=10, cols=40)
         snapshot = term.snapshot()
         assert snapshot.size == actions.TerminalSize(10, 40)
         assert len(snapshot.cells) == 400
@@ -239,7 +239,7 @@ REFUSED: list[Any] = [
     (lambda term: term.press("ctrl_nothing"), "ctrl_nothing"),
     (lambda term: term.wait(match.regex("(")), "regex|pattern"),
     (lambda term: term.wait("x", since="m999"), "m999"),
-    (lambda term: term.resize(0, 80), "rows"),
+    (lambda term: term.resize(rows=0, cols=80), "rows"),
     (lambda term: term.type(5), "str"),
     (lambda term: term.signal("nothing"), "nothing"),
     (lambda term: term.click(1, 1), "mouse"),
@@ -629,7 +629,7 @@ async def test_attaching_sends_the_screen_first_then_the_output_then_the_last_sc
                 if b"after" in seen:
                     break
             assert "\N{LATIN SMALL LETTER E WITH ACUTE}" in await term.text()
-            await output.resize(10, 30)
+            await output.resize(rows=10, cols=30)
             await output.write(b"\n")
             resets = [chunk.reset async for chunk in output]
             assert resets[-1], "the last chunk draws the final screen"

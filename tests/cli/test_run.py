@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shlex
 import signal
 import socket
@@ -11,6 +12,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+
+from telex.passthrough.person_terminal import person_shell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,11 +46,41 @@ def test_a_program_that_cannot_be_run_is_one_sentence_and_126(
     assert said.count("\n") == 1
 
 
-def test_run_without_a_command_is_a_usage_error(telex: Run) -> None:
+def test_run_and_record_without_a_command_start_the_persons_shell(telex: Run, work: Path) -> None:
+    shell = work / "shell"
+    shell.write_text("#!/bin/sh\necho this is $0 with $# arguments\n")
+    shell.chmod(0o700)
     for command in (["run"], ["run", "--"], ["record", "demo.cast"]):
-        ran = telex(*command)
-        assert (ran.returncode, ran.stdout) == (2, "")
-        assert "Missing argument" in ran.stderr
+        ran = telex(*command, SHELL=str(shell))
+        assert (ran.returncode, ran.stdout) == (0, f"this is {shell} with 0 arguments\n")
+    assert f'"command":"{shell}"' in (work / "demo.cast").read_text()
+
+
+@pytest.mark.parametrize(
+    ("variable", "account", "started"),
+    [
+        (sys.executable, "/bin/sh", sys.executable),
+        (None, sys.executable, sys.executable),
+        ("/no/such/shell", sys.executable, sys.executable),
+        ("python3", sys.executable, sys.executable),
+        ("/etc/passwd", "/no/such/shell", "/bin/sh"),
+        ("", "", "/bin/sh"),
+        (None, None, "/bin/sh"),
+    ],
+)
+def test_the_shell_is_that_of_the_environment_of_the_account_or_sh(
+    monkeypatch: pytest.MonkeyPatch, variable: str | None, account: str | None, started: str
+) -> None:
+    def entry(uid: int) -> pwd.struct_passwd:
+        if account is None:
+            raise KeyError(uid)
+        return pwd.struct_passwd(("me", "x", uid, uid, "", "/", account))
+
+    monkeypatch.setattr(pwd, "getpwuid", entry)
+    monkeypatch.delenv("SHELL", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("SHELL", variable)
+    assert person_shell() == started
 
 
 def test_the_exit_code_is_the_programs(telex: Run) -> None:

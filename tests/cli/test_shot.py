@@ -112,7 +112,7 @@ def test_secrets_are_masked_unless_raw(telex: Run, kind: str) -> None:
 
 def test_a_secret_whose_beginning_has_scrolled_away_is_masked(telex: Run) -> None:
     wrapped = f"password={'hunter2' * 30}"
-    ran = telex("shot", "--size", "5x20", "--", "sh", "-c", f"printf {wrapped}; sleep 9")
+    ran = telex("shot", "--size", "20x5", "--", "sh", "-c", f"printf {wrapped}; sleep 9")
     assert ran.returncode == 0
     assert "password=" not in ran.stdout
     assert "hunter2" not in ran.stdout
@@ -193,14 +193,24 @@ def test_a_picture_for_which_there_is_no_room_leaves_no_half(telex: Run, work: P
 
 
 @pytest.mark.parametrize("size", ["0x80", "24x0", "24", "x", "1001x80", "24x80x2", "-1x2"])
-def test_a_size_is_rows_and_columns(telex: Run, size: str) -> None:
+def test_a_size_is_columns_and_rows(telex: Run, size: str) -> None:
     ran = telex("shot", "--size", size, "--", "echo", "x")
     assert ran.returncode == 2
-    assert "ROWSxCOLS" in ran.stderr
+    assert "COLSxROWS" in ran.stderr
 
 
 def test_the_program_finds_that_size(telex: Run) -> None:
-    assert telex("shot", "--size", "7x33", "--", "stty", "size").stdout == "7 33\n"
+    ran = telex("shot", "--size", "33x7", "--", "stty", "size")
+    assert (ran.stdout, ran.stderr) == ("7 33\n", "")
+
+
+def test_a_size_in_the_old_order_is_taken_as_written_with_a_note(telex: Run) -> None:
+    ran = telex("shot", "--size", "24x80", "--", "stty", "size")
+    assert (ran.returncode, ran.stdout) == (0, "80 24\n")
+    assert ran.stderr == (
+        "telex: note: 24x80 was taken as 24 columns and 80 rows; "
+        "for 80 columns and 24 rows write 80x24\n"
+    )
 
 
 def test_ctrl_c_ends_it_and_the_program(environ: dict[str, str], work: Path) -> None:

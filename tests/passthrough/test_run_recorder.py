@@ -147,7 +147,7 @@ async def test_a_replay_plays_the_recording_and_restores_the_terminal(tmp_path: 
         '[99.0,"o","never"]',
     )
     async with at_terminal(*TELEX, "replay", file) as person:
-        await person.sees("100 wide and 30 high, this terminal only 80 by 24")
+        await person.sees("100x30 (columns x rows), this terminal only 80x24")
         await person.sees("onetwo")
         assert person.raw()
         person.type(" ")

@@ -328,7 +328,7 @@ class AsyncTerminal:
         snapshot = await reading
         return await asyncio.to_thread(snapshot.save, Path(path), region=region, theme=theme)
 
-    async def resize(self, rows: int, cols: int) -> None:
+    async def resize(self, *, rows: int, cols: int) -> None:
         """Change the size of the terminal. The program gets SIGWINCH.
 
         Args:
@@ -508,7 +508,7 @@ class AsyncAttachment:
         self._check_open()
         await self._terminal.type(self._decoder.decode(data))
 
-    async def resize(self, rows: int, cols: int) -> None:
+    async def resize(self, *, rows: int, cols: int) -> None:
         """Change the size of the terminal.
 
         Args:
@@ -519,7 +519,7 @@ class AsyncAttachment:
             SessionClosed: The program has ended, or the attachment was closed.
         """
         self._check_open()
-        await self._terminal.resize(rows, cols)
+        await self._terminal.resize(rows=rows, cols=cols)
 
     async def close(self) -> None:
         """Stop following the output. The program continues. A second call does nothing."""

@@ -260,7 +260,7 @@ class Terminal:
         shot = self._terminal.screenshot(path, region=region, theme=theme, redact=redact)
         return self._run(shot)
 
-    def resize(self, rows: int, cols: int) -> None:
+    def resize(self, *, rows: int, cols: int) -> None:
         """Change the size of the terminal. The program gets SIGWINCH.
 
         Args:
@@ -270,7 +270,7 @@ class Terminal:
         Raises:
             SessionClosed: The program has ended.
         """
-        self._run(self._terminal.resize(rows, cols))
+        self._run(self._terminal.resize(rows=rows, cols=cols))
 
     def record(self, path: str | os.PathLike[str] | None, **how: Any) -> None:
         """Record to an asciicast file from now on.
@@ -383,7 +383,7 @@ class Attachment:
         """
         self._run(self._attachment.write(data))
 
-    def resize(self, rows: int, cols: int) -> None:
+    def resize(self, *, rows: int, cols: int) -> None:
         """Change the size of the terminal.
 
         Args:
@@ -393,7 +393,7 @@ class Attachment:
         Raises:
             SessionClosed: The program has ended, or the attachment was closed.
         """
-        self._run(self._attachment.resize(rows, cols))
+        self._run(self._attachment.resize(rows=rows, cols=cols))
 
     def close(self) -> None:
         """Stop following the output. The program continues. A second call does nothing."""

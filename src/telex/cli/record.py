@@ -12,7 +12,7 @@ import click
 
 from telex.cli.configuration import load_config
 from telex.cli.console import explain, warn
-from telex.cli.run import hosted, program
+from telex.cli.run import hosted, program_or_shell
 
 if TYPE_CHECKING:
     from telex.passthrough.run_recorder import RecordOptions, RunRecorder
@@ -23,7 +23,7 @@ HELP = """Run a program in this terminal and record what it shows.
 
 FILE is an asciicast, for `telex replay` and asciinema's players. Only you can read it, and secrets
 that telex recognises are masked. An existing file is not replaced. Everything else is as with
-`telex run`.
+`telex run`; without a command it is your shell.
 
 With --input, typed text is recorded while the terminal echoes it. Passwords are typed without echo
 and are not recorded; nor is text that a shell's line editor echoes itself. With --raw, everything
@@ -31,8 +31,8 @@ is recorded, including control strings for telex that are never shown: `telex ht
 the pages among them.
 
 \b
-  telex record demo.cast -- bash
-  telex record --append demo.cast -- bash
+  telex record demo.cast
+  telex record --append demo.cast -- make test
   telex record --format 3 --input survey.cast -- ./survey.sh
 """
 
@@ -51,7 +51,7 @@ the pages among them.
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--append", is_flag=True, help="Continue the recording in FILE.")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@program
+@program_or_shell
 @click.pass_context
 def command(
     context: click.Context,

@@ -69,6 +69,6 @@ def _warn_of_size(recording: Recording) -> None:
     wanted, here = recording.header.size, terminal_size()
     if wanted.rows > here.rows or wanted.cols > here.cols:
         warn(
-            f"the recording is {wanted.cols} wide and {wanted.rows} high, this terminal only "
-            f"{here.cols} by {here.rows}; enlarge the terminal, or it will look wrong"
+            f"the recording is {wanted} (columns x rows), this terminal only {here}; "
+            "enlarge the terminal, or it will look wrong"
         )

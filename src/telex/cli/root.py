@@ -84,7 +84,7 @@ def root(context: click.Context, flags: list[tuple[str, str]]) -> None:
     """Drive, test and share any terminal program.
 
     \b
-      telex run -- bash           a shell in this terminal, with escapes and pages
+      telex run                   your shell in this terminal, with escapes and pages
       telex shot -o x.png -- top  a picture of a program's screen
       telex serve --socket        terminal sessions for programs in any language
       telex doctor                check this machine

@@ -24,6 +24,8 @@ The program gets a terminal of its own, of the same size and kind, and everythin
 exit code is telex's; a program ended by signal N gives 128+N. A program that does not exist gives
 127, one that cannot be run 126.
 
+Without a command it is your shell: SHELL, else that of your account, else /bin/sh.
+
 When the program ends, what it left running in the background ends with it.
 
 Without a terminal it is a filter: stdin is typed into the program's terminal, its end is Ctrl-D,
@@ -39,7 +41,7 @@ telex asks before a command shows its first page. Where no browser can be opened
 printed.
 
 \b
-  telex run -- bash
+  telex run
   telex run -- vim notes.txt
   telex run -- ls --color=auto | less -R
 """
@@ -52,6 +54,25 @@ program = click.argument(
     type=click.UNPROCESSED,
     shell_complete=completion_candidates.programs,
 )
+
+
+def _or_shell(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    if given:
+        return given
+    from telex.passthrough.person_terminal import person_shell
+
+    return (person_shell(),)
+
+
+program_or_shell = click.argument(
+    "program",
+    metavar="[-- COMMAND [ARGUMENT]...]",
+    nargs=-1,
+    callback=_or_shell,
+    type=click.UNPROCESSED,
+    shell_complete=completion_candidates.programs,
+)
+"""A command, or without one the person's shell."""
 
 
 def _doors(
@@ -122,7 +143,7 @@ def _policy(_: click.Context, __: click.Parameter, given: Path | None) -> Policy
     is_flag=True,
     help="Send the first HTTY bytes, invisibly, to every program that reads single keys.",
 )
-@program
+@program_or_shell
 def command(
     program: tuple[str, ...],
     policy: Policy | None,

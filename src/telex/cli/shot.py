@@ -12,6 +12,7 @@ import click
 
 from telex.cli.configuration import load_config
 from telex.cli.run import program as program_argument
+from telex.cli.size import size_option
 
 if TYPE_CHECKING:
     from telex.redaction import Redactor
@@ -31,18 +32,9 @@ not exist, and 126 for one that cannot be run.
 
 \b
   telex shot -- ls --color=always
-  telex shot -o top.png --size 30x100 -- top
+  telex shot -o top.png --size 100x30 -- top
   telex shot -o help.svg --type ':help\\n' --wait 'Move around' -- vim
 """
-
-
-def _size(_: click.Context, __: click.Parameter, given: str) -> Size:
-    from telex.terminal.cells import Size
-
-    found = re.fullmatch(r"(\d{1,4})x(\d{1,4})", given)
-    if not found or not all(1 <= int(number) <= 1000 for number in found.groups()):
-        raise click.BadParameter(f"{given!r} is not ROWSxCOLS, each from 1 to 1000, as in 24x80")
-    return Size(int(found[1]), int(found[2]))
 
 
 @click.command(help=HELP, context_settings={"allow_interspersed_args": False})
@@ -57,9 +49,7 @@ def _size(_: click.Context, __: click.Parameter, given: str) -> Size:
     type=click.Choice(["text", "ansi", "svg", "html", "png"]),
     help="Format, whatever the suffix of the file.",
 )
-@click.option(
-    "--size", default="24x80", show_default=True, metavar="ROWSxCOLS", callback=_size, help="Size."
-)
+@size_option
 @click.option("--type", "typed", multiple=True, help="Type this first; \\n is Enter, \\e Escape.")
 @click.option("--wait", "awaited", help="Wait for this text before the picture.")
 @click.option(

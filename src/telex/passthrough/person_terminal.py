@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import pwd
 import struct
 import termios
 from typing import TYPE_CHECKING, Any, Final
@@ -192,3 +193,17 @@ def child_modes(modes: TermiosModes, *, typed: bool, shown: bool) -> TermiosMode
 
 def _copied(modes: TermiosModes) -> TermiosModes:
     return [*modes[:CC], list(modes[CC])]
+
+
+def person_shell() -> str:
+    """Return the person's shell: SHELL, else that of the account, else /bin/sh. A path that cannot
+    be run is skipped.
+    """
+    try:
+        account = pwd.getpwuid(os.getuid()).pw_shell
+    except KeyError:  # a user id without an account, as in containers
+        account = ""
+    for shell in (os.environ.get("SHELL", ""), account):
+        if os.path.isabs(shell) and os.path.isfile(shell) and os.access(shell, os.X_OK):
+            return shell
+    return "/bin/sh"

@@ -7,6 +7,7 @@ is the same object, so values derived from a row may be cached by its identity.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -25,7 +26,17 @@ class Size:
     pixel_width: int = 0
     pixel_height: int = 0
 
+    @classmethod
+    def parse(cls, text: str) -> Size | None:
+        """Read COLSxROWS, the form of recordings, command lines and messages."""
+        found = _SIZE.fullmatch(text)
+        return cls(rows=int(found[2]), cols=int(found[1])) if found else None
 
+    def __str__(self) -> str:
+        return f"{self.cols}x{self.rows}"
+
+
+_SIZE: Final = re.compile(r"([0-9]{1,5})x([0-9]{1,5})")
 STANDARD: Final = Size()
 
 

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from telex.terminal.session import PtySession
 
 
-_SIZE: Final = re.compile(r"([0-9]{1,5})x([0-9]{1,5})")
 _STATUS: Final = re.compile(r"-?[0-9]{1,10}")
 _MICRO: Final = 1_000_000
 
@@ -161,7 +160,7 @@ class AsciicastWriter:
 
     def resize(self, size: Size, now: float) -> bytes:
         """Record a new size of the terminal."""
-        return self._line("r", f"{size.cols}x{size.rows}", now)
+        return self._line("r", str(size), now)
 
     def marker(self, label: str, now: float) -> bytes:
         """Record a named place."""
@@ -249,8 +248,8 @@ def _event(time: float, code: str, data: object) -> RecordedEvent | None:
             return OutputEvent(time, text)
         case "i", str(text):
             return InputEvent(time, text)
-        case "r", str(size) if found := _SIZE.fullmatch(size):
-            return SizeEvent(time, Size(int(found[2]), int(found[1])))
+        case "r", str(text) if size := Size.parse(text):
+            return SizeEvent(time, size)
         case "m", str(label):
             return MarkerEvent(time, label)
         case "x", str(status) if _STATUS.fullmatch(status):
