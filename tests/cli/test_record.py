@@ -81,7 +81,10 @@ def test_a_disk_without_room_for_the_first_line_starts_no_program(telex: Run, wo
 
 def test_a_file_that_is_no_recording_is_a_one_line_error(telex: Run, work: Path) -> None:
     (work / "notes").write_text("hello\n")
-    for file, said in (("notes", "notes cannot be played: line 1"), ("none", "No such file")):
+    for file, said in (
+        ("notes", "notes is not a whole recording: line 1"),
+        ("none", "No such file"),
+    ):
         ran = telex("replay", file)
         assert (ran.returncode, ran.stdout) == (1, "")
         assert said in ran.stderr

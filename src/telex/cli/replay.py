@@ -46,21 +46,25 @@ that you would run.
 def command(speed: float, max_pause: float | None, fast: bool, file: Path) -> int:
     from telex.passthrough.player import PlaybackPace, replay
 
-    recording = _read(file)
+    recording = read_file(file)
     at_once = fast or not sys.stdout.isatty()
     if not at_once:
         _warn_of_size(recording)
     return replay(recording, PlaybackPace(speed, max_pause, at_once))
 
 
-def _read(file: Path) -> Recording:
+def read_file(file: Path) -> Recording:
+    """Read a recording for a command. A recording that was cut off is told on stderr."""
     from telex.terminal.recording import NotARecording, read_recording
 
     try:
         with file.open("rb") as lines:
-            return read_recording(lines)
+            recording = read_recording(lines)
     except NotARecording as error:
-        raise click.ClickException(f"{file} cannot be played: {error}") from error
+        raise click.ClickException(f"{file} is not a whole recording: {error}") from error
+    if recording.cut_line is not None:
+        warn(f"{file} was cut off in line {recording.cut_line}; it is read up to that line")
+    return recording
 
 
 def _warn_of_size(recording: Recording) -> None:

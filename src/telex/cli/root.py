@@ -50,6 +50,7 @@ COMMANDS = {
     "detect": "Show whether this terminal supports JSON escapes.",
     "doctor": "Check what telex needs on this machine.",
     "escape": "Send a JSON escape to this terminal.",
+    "frame": "Show the screen of a recording at one time.",
     "htty": "Serve web pages through a terminal, and test the connection.",
     "plugin": "Use, make and check plugins: programs in any language.",
     "record": "Run a program in this terminal and record what it shows.",
@@ -57,6 +58,7 @@ COMMANDS = {
     "run": "Run a program in this terminal, as if telex were not there.",
     "serve": "Serve terminal sessions to programs, by JSON-RPC.",
     "shot": "Run a program and take a picture of its screen.",
+    "when": "Show when a text stood on the screen of a recording.",
 }
 """The commands: `command` in the file of that name. Its line of help is repeated here, so that
 `telex --help` imports none of them."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from telex.cli.configuration import load_config
+from telex.cli.picture import Picture, picture_options
 from telex.cli.run import program as program_argument
 from telex.cli.size import size_option
 
@@ -38,17 +36,6 @@ not exist, and 126 for one that cannot be run.
 
 
 @click.command(help=HELP, context_settings={"allow_interspersed_args": False})
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the picture to this file.",
-)
-@click.option(
-    "--kind",
-    type=click.Choice(["text", "ansi", "svg", "html", "png"]),
-    help="Format, whatever the suffix of the file.",
-)
 @size_option
 @click.option("--type", "typed", multiple=True, help="Type this first; \\n is Enter, \\e Escape.")
 @click.option("--wait", "awaited", help="Wait for this text before the picture.")
@@ -66,44 +53,26 @@ not exist, and 126 for one that cannot be run.
     show_default=True,
     help="Seconds to wait before giving up.",
 )
-@click.option("--light", is_flag=True, help="Dark text on a light background.")
-@click.option(
-    "--scale", type=click.IntRange(1, 8), default=2, show_default=True, help="Scale of a PNG."
-)
-@click.option("--no-cursor", is_flag=True, help="Leave the cursor out.")
-@click.option("--raw", is_flag=True, help="Do not mask secrets.")
+@picture_options
 @program_argument
 @click.pass_context
 def command(
     context: click.Context,
-    output: Path | None,
-    kind: str | None,
+    /,
     size: Size,
     typed: tuple[str, ...],
     awaited: str | None,
     still: int,
     timeout: float,
-    light: bool,
-    scale: int,
-    no_cursor: bool,
-    raw: bool,
     program: tuple[str, ...],
+    **options: Any,
 ) -> None:
-    from telex.cli.configuration import redactor_of
     from telex.cli.event_loop import run
-    from telex.terminal.pictures import DARK, LIGHT, draw, kind_of, write_picture
     from telex.terminal.pty import Program
 
-    drawn_as = kind or ("text" if output is None else kind_of(output))
-    redactor = None if raw else redactor_of(load_config(context).settings)
+    picture = Picture.of(context, **options)
     plan = Plan(tuple(map(_unescaped, typed)), awaited, still, timeout)
-    seen = run(_seen(Program(program, size=size), plan, redactor))
-    theme = LIGHT if light else DARK
-    picture = draw(seen, drawn_as, theme=theme, cursor=not no_cursor, scale=scale)  # type: ignore[arg-type]  # by click's Choice
-    if output is None:
-        sys.stdout.buffer.write(picture)
-    else:
-        write_picture(output, picture)
+    picture.write(run(_seen(Program(program, size=size), plan, picture.redactor)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ runner.
     transcript        printed text, bounded, with a cursor that only rises
     raw_transcript    a file with every byte of output, unchanged
     recording         asciicast files: written, read, and recorded from a live session
+    playback          the screens of a recording: one moment, each in turn, any at once
+    recording_search  the times at which a text stood on the screen of a recording
     redact            removes secrets from a screen in place, and from texts about it
     waits             matchers in, evidence out
     patterns          regular expressions of callers, on RE2

@@ -161,3 +161,9 @@ FILE_FAILURES: Final = limit(
     "failures",
     "Failed recordings and raw transcripts of one session, reported to later subscribers.",
 )
+RECORDED_SIDE: Final = limit(
+    "RECORDED_SIDE",
+    2000,
+    "cells",
+    "Rows or columns of a recorded terminal. A screen of that size takes 64 MB to draw again.",
+)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import msgspec
 
 from telex.processes.child_environment import TERMINAL
+from telex.terminal import limits
 from telex.terminal.cells import Size
 from telex.terminal.raw_transcript import FileFailed, open_raw
 from telex.terminal.redact import draw_screen
@@ -202,6 +203,8 @@ class Recording:
 
     header: Header
     events: tuple[RecordedEvent, ...]
+    cut_line: int | None = None
+    """The number of an incomplete last line, which was skipped."""
 
     @property
     def duration(self) -> float:
@@ -211,27 +214,30 @@ class Recording:
 def read_recording(lines: Iterable[bytes]) -> Recording:
     """Read a recording as players do: skip comments, blank lines, unknown codes and unknown fields.
 
-    A last line without a line end is skipped too: a killed recorder leaves one.
+    A last line without a line end is skipped too: a killed recorder leaves one. Times never go
+    back: an earlier time counts as that of the line before.
     """
     numbered = enumerate(lines, 1)
     _, first = next(numbered, (1, b""))
     header = _header(first)
     events: list[RecordedEvent] = []
-    at = 0
+    at, cut = 0, None
     for number, line in numbered:
         if not line.strip() or line.startswith(b"#"):
             continue
         try:
             seconds, code, data = _parts(line)
-            at = max(0, round(seconds * _MICRO)) + (at if header.version == 3 else 0)
+            elapsed = max(0, round(seconds * _MICRO))
+            at = at + elapsed if header.version == 3 else max(at, elapsed)
             event = _event(at / _MICRO, code, data)
         except (msgspec.DecodeError, ValueError) as error:
             if not line.endswith(b"\n"):
+                cut = number
                 break
             raise NotARecording(f"line {number} is not an event of a recording: {error}") from error
         if event is not None:
             events.append(event)
-    return Recording(header, tuple(events))
+    return Recording(header, tuple(events), cut)
 
 
 def _parts(line: bytes) -> tuple[float, str, object]:
@@ -249,7 +255,7 @@ def _event(time: float, code: str, data: object) -> RecordedEvent | None:
         case "i", str(text):
             return InputEvent(time, text)
         case "r", str(text) if size := Size.parse(text):
-            return SizeEvent(time, size)
+            return SizeEvent(time, _checked(size))
         case "m", str(label):
             return MarkerEvent(time, label)
         case "x", str(status) if _STATUS.fullmatch(status):
@@ -260,7 +266,14 @@ def _event(time: float, code: str, data: object) -> RecordedEvent | None:
             return None
 
 
-Count = Annotated[int, msgspec.Meta(ge=1)]
+def _checked(size: Size) -> Size:
+    most = limits.RECORDED_SIDE
+    if max(size.rows, size.cols) > most:
+        raise ValueError(f"{size} is larger than a terminal of {most}x{most}")
+    return size
+
+
+Count = Annotated[int, msgspec.Meta(ge=1, le=limits.RECORDED_SIDE)]
 
 
 class _Term(msgspec.Struct):

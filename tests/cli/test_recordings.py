@@ -1,0 +1,189 @@
+"""`telex when` and `telex frame` on recordings of real programs."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import telex as api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from subprocess import CompletedProcess
+
+    Run = Callable[..., CompletedProcess[str]]
+
+SECRET = "password=hunter2secret"
+
+
+@pytest.fixture(scope="module")
+def casts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Recordings of bash with less in it, and of vim, in both versions."""
+    place = tmp_path_factory.mktemp("casts")
+    (place / "numbers").write_text("".join([f"line {n}\n" for n in range(1, 101)]))
+    with api.spawn(["bash", "--norc"], cwd=place, env={"PS1": "$ "}) as term:
+        term.record(place / "bash.cast")
+        term.wait("$")
+        term.type("echo one; echo two\n")
+        term.wait("two\n$")
+        term.type("less numbers\n")
+        term.wait("line 10")
+        term.type("/line 77\n")
+        term.wait("line 90")
+        term.type("q")
+        term.wait("numbers\n$")
+        term.type("exit\n")
+        term.wait(api.match.exited())
+    with api.spawn(["vim", "-u", "NONE", "notes"], cwd=place) as term:
+        term.record(place / "vim.cast", format=3)
+        term.wait("~")
+        term.type("ihello from vim\x1b:w\n")
+        term.wait("written")
+        term.type(":q\n")
+        term.wait(api.match.exited())
+    return place
+
+
+def times(said: str) -> list[tuple[float, float | None]]:
+    lines = [line.split()[:2] for line in said.splitlines()]
+    return [(float(begin), None if end == "end" else float(end)) for begin, end in lines]
+
+
+def test_when_tells_each_time_and_frame_shows_it(inside: Run, casts: Path) -> None:
+    cast = str(casts / "bash.cast")
+    ran = inside("when", cast, "line 78")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    ((found, gone),) = times(ran.stdout)
+    assert gone is not None
+    assert "line 78\n" in inside("frame", cast, "--at", str(found)).stdout
+    for other in (found - 0.000001, gone):
+        assert "line 78" not in inside("frame", cast, "--at", f"{other:.6f}").stdout
+    assert inside("frame", cast, "--at", "end").stdout == inside("frame", cast).stdout
+
+
+def test_when_finds_what_vim_showed_although_its_screen_is_gone(inside: Run, casts: Path) -> None:
+    cast = str(casts / "vim.cast")
+    (one,) = json.loads(inside("when", "--json", cast, "hello from vim").stdout)
+    assert (one["row"], one["col"], one["line"]) == (0, 0, "hello from vim")
+    assert "hello" not in inside("frame", cast).stdout
+    assert "hello" in inside("frame", cast, "--at", str(one["appeared"])).stdout
+
+
+def test_when_takes_a_regular_expression(inside: Run, casts: Path) -> None:
+    cast = str(casts / "bash.cast")
+    ran = inside("when", "-e", cast, r"^(one|two)$")
+    assert [line.split()[-1] for line in ran.stdout.splitlines()] == ["one", "two"]
+    assert inside("when", "-i", cast, "LINE 1").returncode == 0
+    ran = inside("when", "-e", cast, "(")
+    assert ran.returncode == 2
+    assert "'(' is not a regular expression" in ran.stderr
+
+
+def test_a_text_that_never_stood_there_is_a_sentence_and_1(inside: Run, casts: Path) -> None:
+    cast = str(casts / "bash.cast")
+    ran = inside("when", cast, "no such text")
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr == f"telex: 'no such text' never stood on the screen of {cast}\n"
+    assert inside("when", "--json", cast, "no such text").stdout == "[]\n"
+    assert inside("when", cast, "").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("suffix", "begins"),
+    [(".png", b"\x89PNG"), (".svg", b"<svg"), (".html", b"<!"), (".txt", b"line"), (".ans", b"")],
+)
+def test_frame_draws_every_kind_of_picture(
+    inside: Run, casts: Path, work: Path, suffix: str, begins: bytes
+) -> None:
+    cast = str(casts / "bash.cast")
+    ((found, _),) = times(inside("when", cast, "line 78").stdout)
+    ran = inside("frame", cast, "--at", str(found), "-o", f"x{suffix}", "--scale", "1")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    assert (work / f"x{suffix}").read_bytes().startswith(begins)
+
+
+def test_a_time_after_the_end_is_the_last_screen_with_a_note(inside: Run, casts: Path) -> None:
+    cast = str(casts / "bash.cast")
+    ran = inside("frame", cast, "--at", "9999")
+    assert ran.stdout == inside("frame", cast).stdout
+    assert re.fullmatch(
+        r"telex: note: .* ends at \d+\.\d+ s; this is its last screen\n", ran.stderr
+    )
+
+
+@pytest.mark.parametrize("time", ["-1", "nan", "inf", "soon", ""])
+def test_a_time_is_seconds_or_end(inside: Run, casts: Path, time: str) -> None:
+    ran = inside("frame", str(casts / "bash.cast"), "--at", time)
+    assert ran.returncode == 2
+    assert "is not a time in seconds" in ran.stderr
+
+
+def test_secrets_of_a_raw_recording_are_masked_unless_raw(inside: Run, work: Path) -> None:
+    header = '{"version": 2, "width": 80, "height": 24}\n'
+    (work / "raw.cast").write_text(f'{header}[0.5, "o", "my {SECRET} swordfish"]\n')
+    listed = {"TELEX_REDACTION_EXTRA_LITERALS": "swordfish"}
+    for command in (
+        ["when", "raw.cast", "my"],
+        ["when", "--json", "raw.cast", "hunter2"],
+        ["frame", "raw.cast"],
+        ["frame", "raw.cast", "--kind", "svg"],
+    ):
+        said = inside(*command, **listed).stdout
+        assert said
+        assert "hunter2" not in said
+        assert "swordfish" not in said
+        assert "hunter2secret" in inside(*command, "--raw", **listed).stdout
+
+
+def test_control_characters_of_a_recording_are_not_printed(inside: Run, work: Path) -> None:
+    header = '{"version": 3, "term": {"cols": 80, "rows": 24}}\n'
+    (work / "a.cast").write_text(f'{header}[0.5, "o", "a\\u001b]0;title\\u0007\\u0085 \\u202eb"]\n')
+    for command in (["when", "a.cast", "a"], ["frame", "a.cast"]):
+        assert not set("\x1b\x07\x85\u202e") & set(inside(*command).stdout)
+
+
+def test_a_damaged_recording_is_a_sentence_with_the_line(inside: Run, work: Path) -> None:
+    whole = ['{"version": 2, "width": 80, "height": 24}', '[0.5, "o", "one"]', '[1, "o", "two"]']
+    (work / "bad.cast").write_text("\n".join([*whole[:2], "garbage", whole[2]]) + "\n")
+    (work / "huge.cast").write_text(whole[0].replace("80", "99999") + "\n")
+    (work / "grown.cast").write_text("\n".join([*whole, '[2, "r", "90000x10"]']) + "\n")
+    (work / "cut.cast").write_text("\n".join([*whole, '[2, "o", "th']))
+    (work / "empty.cast").write_text("")
+    for command in ("when", "frame"):
+        word = ["one"] if command == "when" else []
+        for file, said in {
+            "bad.cast": "bad.cast is not a whole recording: line 3",
+            "huge.cast": "huge.cast is not a whole recording: line 1",
+            "grown.cast": "line 4 is not an event of a recording: 90000x10 is larger",
+            "empty.cast": "empty.cast is not a whole recording: line 1",
+            "none.cast": "No such file",
+        }.items():
+            ran = inside(command, file, *word)
+            assert (ran.returncode, ran.stdout) == (1, "")
+            assert said in ran.stderr
+            assert ran.stderr.count("\n") == 1
+        ran = inside(command, "cut.cast", *word)
+        assert ran.returncode == 0
+        assert "one" in ran.stdout
+        assert ran.stderr == (
+            "telex: warning: cut.cast was cut off in line 4; it is read up to that line\n"
+        )
+
+
+def test_a_recording_in_a_directory_that_cannot_be_written_is_read(
+    inside: Run, casts: Path, work: Path
+) -> None:
+    locked = work / "locked"
+    locked.mkdir()
+    (locked / "a.cast").write_bytes((casts / "bash.cast").read_bytes())
+    locked.chmod(0o500)
+    try:
+        assert inside("when", "locked/a.cast", "two").returncode == 0
+        assert inside("frame", "locked/a.cast").returncode == 0
+        assert [file.name for file in locked.iterdir()] == ["a.cast"]
+    finally:
+        locked.chmod(0o700)
