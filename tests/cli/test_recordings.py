@@ -1,4 +1,4 @@
-"""`telex when` and `telex frame` on recordings of real programs."""
+"""`telex when`, `telex frame` and `telex diff` on recordings of real programs."""
 
 from __future__ import annotations
 
@@ -38,14 +38,25 @@ def casts(tmp_path_factory: pytest.TempPathFactory) -> Path:
         term.wait("numbers\n$")
         term.type("exit\n")
         term.wait(api.match.exited())
-    with api.spawn(["vim", "-u", "NONE", "notes"], cwd=place) as term:
-        term.record(place / "vim.cast", format=3)
-        term.wait("~")
-        term.type("ihello from vim\x1b:w\n")
-        term.wait("written")
-        term.type(":q\n")
-        term.wait(api.match.exited())
+    vim(place / "vim.cast", "hello from vim", format=3)
+    vim(place / "slow.cast", *"hello from vim")
+    vim(place / "other.cast", "hello from Vim")
     return place
+
+
+def vim(cast: Path, *typed: str, **how: int) -> None:
+    """Record vim while something is typed, at once or with a wait for each part."""
+    with api.spawn(["vim", "-u", "NONE", "-i", "NONE", "-n", "notes"], cwd=cast.parent) as term:
+        term.record(cast, **how)
+        term.wait("~")
+        term.type(":set noshowmode noruler\ni")
+        for so_far, part in enumerate(typed, 1):
+            term.type(part)
+            term.wait("".join(typed[:so_far]).rstrip())
+        term.type("\x1b")
+        term.wait(api.match.stable(150))
+        term.type(":q!\n")
+        term.wait(api.match.exited())
 
 
 def times(said: str) -> list[tuple[float, float | None]]:
@@ -187,3 +198,69 @@ def test_a_recording_in_a_directory_that_cannot_be_written_is_read(
         assert [file.name for file in locked.iterdir()] == ["a.cast"]
     finally:
         locked.chmod(0o700)
+
+
+# Differences.
+
+
+def test_two_runs_of_vim_are_the_same_although_one_was_typed_slowly(
+    inside: Run, casts: Path
+) -> None:
+    ran = inside("diff", str(casts / "vim.cast"), str(casts / "slow.cast"))
+    assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
+    assert ran.stdout.startswith("no difference in ")
+    ran = inside("diff", "--json", str(casts / "slow.cast"), str(casts / "vim.cast"))
+    assert json.loads(ran.stdout)["same"] is True
+
+
+def test_another_letter_is_told_with_its_place(inside: Run, casts: Path) -> None:
+    files = str(casts / "vim.cast"), str(casts / "other.cast")
+    ran = inside("diff", *files)
+    assert (ran.returncode, ran.stderr) == (1, "")
+    said = ran.stdout.splitlines()
+    assert re.fullmatch(
+        r"first difference: .*vim.cast step \d+ at .*other.cast step \d+ .*", said[0]
+    )
+    assert said[1:4] == [
+        "  row 0, columns 11-13: 'vim' → 'Vim'",
+        "    - hello from vim",
+        "    + hello from Vim",
+    ]
+    assert said[4:] == ["at the end the screens are the same"]
+    assert inside("diff", "-i", *files).returncode == 2
+    assert inside("diff", "--ignore", "(?i)vim", *files).returncode == 0
+    facts = json.loads(inside("diff", "--json", *files).stdout)
+    assert facts["first"]["rows"][0]["new"] == "hello from Vim"
+    assert (facts["end"]["same"], facts["exit_codes"]) == (True, [0, 0])
+
+
+def test_a_difference_of_secrets_is_told_without_them(inside: Run, work: Path) -> None:
+    header = '{"version": 2, "width": 80, "height": 24}\n'
+    for name, secret in (("a", SECRET), ("b", "password=swordfish1234")):
+        (work / f"{name}.cast").write_text(
+            f'{header}[0.5, "o", "{secret}"]\n[1, "x", "{len(name)}"]\n'
+        )
+    ran = inside("diff", "a.cast", "b.cast")
+    assert ran.returncode == 1
+    assert ran.stdout == (
+        "first difference: a.cast step 1 at 0.500000 s; b.cast step 1 at 0.500000 s\n"
+        "  only masked text differs; --raw shows it\n"
+    )
+    assert "hunter2" not in ran.stdout
+    assert "hunter2secret" in inside("diff", "--raw", "a.cast", "b.cast").stdout
+
+
+def test_an_exit_code_and_a_damaged_file_are_told(inside: Run, work: Path) -> None:
+    start = '{"version": 2, "width": 80, "height": 24}\n[0.5, "o", "ok"]\n'
+    (work / "a.cast").write_text(f'{start}[1, "x", "0"]\n')
+    (work / "b.cast").write_text(f'{start}[1, "x", "3"]\n')
+    (work / "c.cast").write_text(f"{start}garbage\n")
+    ran = inside("diff", "a.cast", "b.cast")
+    assert (ran.returncode, ran.stdout) == (
+        1,
+        "at the end the screens are the same\nexit code: 0 → 3\n",
+    )
+    ran = inside("diff", "a.cast", "c.cast")
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith("telex: c.cast is not a whole recording: line 3")
+    assert inside("diff", "--ignore", "(", "a.cast", "b.cast").returncode == 2

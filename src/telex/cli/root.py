@@ -48,6 +48,7 @@ COMMANDS = {
     "completions": "Print the completion script of a shell.",
     "config": "Show the settings and where each comes from.",
     "detect": "Show whether this terminal supports JSON escapes.",
+    "diff": "Show where the screens of two recordings differ.",
     "doctor": "Check what telex needs on this machine.",
     "escape": "Send a JSON escape to this terminal.",
     "frame": "Show the screen of a recording at one time.",

@@ -20,6 +20,8 @@ runner.
     recording         asciicast files: written, read, and recorded from a live session
     playback          the screens of a recording: one moment, each in turn, any at once
     recording_search  the times at which a text stood on the screen of a recording
+    recording_comparison  where the screens of two recordings differ
+    screen_difference the difference between two screens, in words
     redact            removes secrets from a screen in place, and from texts about it
     waits             matchers in, evidence out
     patterns          regular expressions of callers, on RE2

@@ -167,3 +167,10 @@ RECORDED_SIDE: Final = limit(
     "cells",
     "Rows or columns of a recorded terminal. A screen of that size takes 64 MB to draw again.",
 )
+COMPARED_CHARS: Final = limit(
+    "COMPARED_CHARS",
+    32 * KIB,
+    "characters",
+    "Output between two pauses of a recording that is compared character by character, in about a "
+    "second; longer output is compared line by line.",
+)
