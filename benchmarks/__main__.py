@@ -16,6 +16,7 @@ PARTS = {
     "rpc": 20,
     "processes": 10,
     "terminal": 60,
+    "recordings": 30,
     "passthrough": 10,
     "sessions": 60,
     "floods": 30,

@@ -89,6 +89,12 @@ with telex.spawn("echo hello") as term:
         "Every wait takes a text, a compiled `re` pattern, or one of these.",
     ),
     Section(
+        "`telex.recordings`: look into recordings",
+        "telex.recordings",
+        (),
+        "See [search recordings](../how-to/search-recordings.md).",
+    ),
+    Section(
         "Exceptions",
         "telex",
         (

@@ -141,5 +141,5 @@ def test_a_public_name_is_described_with_its_parameters(one: Documented) -> None
 
 def test_every_public_name_is_on_the_page() -> None:
     on_page = {one.name for one in documented()}
-    modules = {"agent", "escapes", "htty", "match", "plugins", "__version__"}
+    modules = {"agent", "escapes", "htty", "match", "plugins", "recordings", "__version__"}
     assert {f"telex.{name}" for name in telex.__all__ if name not in modules} <= on_page

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from telex import htty as htty
     from telex import match as match
     from telex import plugins as plugins
+    from telex import recordings as recordings
     from telex.adapters.client import AsyncAdapted as AsyncAdapted
     from telex.adapters.client import adapt as adapt
     from telex.adapters.sync import Adapted as Adapted
@@ -84,7 +85,7 @@ _MODULES = {
 }
 """The module of each public name, imported when the name is first used."""
 
-_PACKAGES = ("agent", "escapes", "htty", "match", "plugins")
+_PACKAGES = ("agent", "escapes", "htty", "match", "plugins", "recordings")
 """Public modules."""
 
 __all__ = [
@@ -121,6 +122,7 @@ __all__ = [
     "htty",
     "match",
     "plugins",
+    "recordings",
     "spawn",
 ]
 

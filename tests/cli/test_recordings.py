@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -264,3 +265,23 @@ def test_an_exit_code_and_a_damaged_file_are_told(inside: Run, work: Path) -> No
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr.startswith("telex: c.cast is not a whole recording: line 3")
     assert inside("diff", "--ignore", "(", "a.cast", "b.cast").returncode == 2
+
+
+# The how-to.
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_the_how_to_shows_what_the_commands_print(
+    inside: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "docs/how-to/search-recordings.md").read_text()
+    monkeypatch.chdir(ROOT / "examples/recordings")
+    shown = re.findall(r"^\$ telex (.*)\n((?:(?!\$ |```).*\n)*)", page, re.MULTILINE)
+    assert len(shown) >= 7
+    for words, output in shown:
+        words, _, head = words.partition(" | head -")
+        ran = inside(*shlex.split(words))
+        printed = ran.stdout.splitlines(keepends=True)
+        assert "".join(printed[: int(head or len(printed))]) == output, words
+        assert ran.stderr == ""

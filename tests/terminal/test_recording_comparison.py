@@ -195,6 +195,9 @@ def test_a_difference_is_told_in_words() -> None:
         "row 0, column 0: 'x' → 'y'; bold → red on #0102ff"
     ]
     assert says(row("a b"), row("a b c")) == ["row 0, column 4: ' ' → 'c'"]
+    assert says(row("ok"), row("ok: all is well")) == [
+        "row 0, columns 2-14: '             ' → ': all is well'"
+    ]
     assert says(row("same  "), row("same")) == []
     assert row_differences([row("a")], [row("a"), row("more")])[0].says == (
         "row 1, columns 0-3: '    ' → 'more'",

@@ -109,10 +109,10 @@ class Playback:
         return self.screen.scrollback(total - count, count) if count else ()
 
 
-SEGMENT_STEPS: Final = 256
-SEGMENT_BYTES: Final = 512 * 1024
+SEGMENT_STEPS: Final = 64
+SEGMENT_BYTES: Final = 96 * 1024
 """The snapshots that are compressed together, and the bytes of their rows: few enough that reading
-all of them takes a few milliseconds."""
+all of them takes a millisecond."""
 
 
 class FrameIndex:

@@ -29,17 +29,21 @@ REDRAW_SECONDS: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A text that stood on the screen for a while. Rows and columns are counted from 0."""
+    """A text that stood on the screen for a while. Rows and columns are counted from 0.
+
+    Attributes:
+        appeared: When it appeared, in seconds since the beginning.
+        gone: When it was gone; None if it stood until the end.
+        row: The row where it appeared; it may have scrolled since.
+        col: The column where it begins.
+        line: The whole line where it appeared.
+    """
 
     appeared: float
-    """When it appeared, in seconds since the beginning."""
     gone: float | None
-    """When it was gone; None if it stood until the end."""
     row: int
-    """The row where it appeared; it may have scrolled since."""
     col: int
     line: str
-    """The whole line where it appeared, without secrets."""
 
 
 @dataclass(slots=True)
@@ -153,7 +157,7 @@ class _Search:
         """Return the text of each row's whole line, without secrets."""
         shown = self._playback.masked(self._redactor).rows
         return {
-            number + at: "".join(map(printed_text, line)).rstrip(" ")
+            number + at: "".join(map(_printed_text, line)).rstrip(" ")
             for number, line in _lines(shown)
             for at in range(len(line))
         }
@@ -192,7 +196,7 @@ def _lines(rows: tuple[Row, ...]) -> Iterator[tuple[int, tuple[Row, ...]]]:
             first = number + 1
 
 
-def printed_text(row: Row) -> str:
+def _printed_text(row: Row) -> str:
     """Return the text of a row with the blanks that the program printed at its end."""
     if len(row.text) == row.cols:
         return row.text
@@ -203,7 +207,7 @@ def printed_text(row: Row) -> str:
 
 
 def _found(pattern: Pattern, line: tuple[Row, ...]) -> Iterator[_LineMatch]:
-    texts = [printed_text(row) for row in line]
+    texts = [_printed_text(row) for row in line]
     text = "".join(texts)
     for match in pattern.finditer(text):
         start, end = match.span

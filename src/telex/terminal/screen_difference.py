@@ -109,8 +109,8 @@ def _says(number: int, old: Row | None, new: Row | None) -> list[str]:
 
 
 def _differing(before: Sequence[Cell], after: Sequence[Cell]) -> set[int]:
-    """Return the columns that differ. A different text counts as a whole word: of 'Save' and 'Safe'
-    not the third letter alone."""
+    """Return the columns that differ. A different text counts as whole words, with the blank
+    between two of them: of 'Save' and 'Safe' not the third letter alone."""
     cells = list(zip(before, after, strict=True))
     found = {col for col, (old, new) in enumerate(cells) if old != new}
     letters = {col for col, (old, new) in enumerate(cells) if old.text != new.text}
@@ -120,7 +120,8 @@ def _differing(before: Sequence[Cell], after: Sequence[Cell]) -> set[int]:
             neighbour = col - columns.step
             if neighbour in letters and col in inside and neighbour in inside:
                 letters.add(col)
-    return found | letters
+    blanks = {col for col in range(len(cells)) if {col - 1, col + 1} <= letters}
+    return found | letters | blanks
 
 
 def _change(old: Sequence[Cell], new: Sequence[Cell]) -> str:
@@ -143,11 +144,11 @@ def _styles(cells: Sequence[Cell]) -> str:
 
 
 def _words(style: Style) -> str:
-    words = [
-        field.name
-        for field in fields(Style)
-        if field.name not in ("foreground", "background") and getattr(style, field.name)
-    ]
+    words = []
+    for field in fields(Style):
+        value = getattr(style, field.name)
+        if field.name not in ("foreground", "background") and value != field.default:
+            words.append(field.name if value is True else f"{field.name} {value}")
     if style.foreground != "default":
         words.append(_colour(style.foreground))
     if style.background != "default":
