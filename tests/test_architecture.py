@@ -35,7 +35,13 @@ LAYERS = [
 WORLD = {"asyncio", "os", "random", "select", "signal", "socket", "subprocess", "threading", "time"}
 PURE = [
     *("wire", "redaction", "automation/protocol.py", "adapters/protocol.py", "plugins/protocol.py"),
-    *("terminal/actions.py", "terminal/waits/matchers.py", "terminal/waits/conditions.py"),
+    *("terminal/playback.py", "terminal/recording_search.py", "terminal/screen_difference.py"),
+    *(
+        "terminal/recording_comparison.py",
+        "terminal/actions.py",
+        "terminal/waits/matchers.py",
+        "terminal/waits/conditions.py",
+    ),
     *("terminal/waits/compiler.py", "terminal/waits/since.py", "terminal/waits/near_misses.py"),
     *("rpc/state.py", "rpc/messages.py", "rpc/errors.py", "rpc/dialects"),
     *("agent/permissions", "agent/run_states.py", "agent/excerpts.py", "agent/protocol"),

@@ -35,6 +35,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
         (["telex", "do"], ["doctor"]),
         (["telex", ""], list(COMMANDS)),
         (["telex", "config", "tr"], ["trust"]),
+        (["telex", "diff", "--"], ["--ignore", "--pause", "--json", "--raw", "--help"]),
         (["telex", "doctor", "--j"], ["--json"]),
         (["telex", "completions", ""], ["bash", "zsh", "fish"]),
         (["telex", "--set", "trace=rpc", "conf"], ["config"]),

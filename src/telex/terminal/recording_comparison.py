@@ -12,6 +12,7 @@ Pure; used by `telex diff`.
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -28,7 +29,7 @@ from telex.terminal.recording import (
 from telex.terminal.screen_difference import same_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from telex.redaction import Redactor
     from telex.terminal.cells import Row, Snapshot
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 PAUSE_SECONDS: Final = 0.1
 """The pause after which a screen counts as a step."""
-_KEPT_TEXTS: Final = 10_000
+_KEPT_ROWS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +90,13 @@ def compare(
     identical = common == len(streams[0].text) == len(streams[1].text) and same_size
     if identical and exits[0] == exits[1]:
         return len(streams[0].ends)
-    with Playback(old) as left, Playback(new) as right:
-        players = _Player(streams[0], left, redactor), _Player(streams[1], right, redactor)
+    left, right = _Player(streams[0], old, redactor), _Player(streams[1], new, redactor)
+    with closing(left), closing(right):
         if same_size:
             begin = max([0, *[end.at for end in streams[0].ends if end.at <= common]])
-            for player in players:
-                player.skip(begin)
-        return _Comparison(*players, ignored).run(exits)
+            left.skip(begin)
+            right.skip(begin)
+        return _Comparison(left, right, ignored).run(exits)
 
 
 def _exit(recording: Recording) -> int | None:
@@ -108,8 +109,11 @@ def _exit(recording: Recording) -> int | None:
 
 _MARK: Final = "\ud800"
 _LEAVES: Final = re.compile(r"\x1b\[\?(?:47|1047|1049)l")
+_SIZE: Final = f"{_MARK}(?P<size>[^{_MARK}]*){_MARK}"
+_RESIZE: Final = re.compile(f"{_SIZE}|[^{_MARK}]+")
+_LINE: Final = re.compile(f"{_SIZE}|[^{_MARK}\\n]*\\n|[^{_MARK}\\n]+")
 _TOKEN: Final = re.compile(
-    rf"{_MARK}[^{_MARK}]*{_MARK}"
+    f"{_SIZE}"
     r"|(?:\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]P_^X][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-Z\\^-~])+"
     r"|.",
     re.DOTALL,
@@ -169,72 +173,111 @@ def _common_length(old: str, new: str) -> int:
     return low
 
 
-class _Stretch(NamedTuple):
-    """The screens from one step to the next; the last is the step itself."""
+class _StreamPlayback:
+    """A stream drawn up to a place."""
 
-    screens: list[tuple[Row, ...]]
-    """The first is the step before, which a program may show again."""
+    def __init__(self, stream: _Stream, recording: Recording) -> None:
+        self.playback = Playback(recording)
+        self.at = 0
+        self._text = stream.text
 
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        return self.screens[-1]
+    def draw(self, to: int) -> None:
+        """Draw everything up to a place."""
+        for _ in self._pieces(to, _RESIZE):
+            pass
+
+    def screens(self, to: int) -> list[tuple[Row, ...]]:
+        """Draw everything up to a place, and return all screens on the way, from the present one
+        on: after each character or, for much text, after each line."""
+        found = [self.playback.screen.rows()]
+        fine = to - self.at <= limits.COMPARED_CHARS
+        for _ in self._pieces(to, _TOKEN if fine else _LINE):
+            rows = self.playback.screen.rows()
+            if rows is not found[-1]:
+                found.append(rows)
+        return found
+
+    def _pieces(self, to: int, piece: re.Pattern[str]) -> Iterator[None]:
+        text, self.at = self._text[self.at : to], to
+        for match in piece.finditer(text):
+            if match["size"] is None:
+                self.playback.output(match[0])
+            elif size := Size.parse(match["size"]):
+                self.playback.resize(size)
+            yield
+
+
+class _Stretch:
+    """The screens from one step to the next. The step itself is the last."""
+
+    def __init__(self, text: str, rows: tuple[Row, ...], behind: _StreamPlayback) -> None:
+        self.text = text
+        self.rows = rows
+        self._behind = behind
+        self._screens: list[tuple[Row, ...]] | None = None
+
+    def passed(self, step: _Stretch, same: Callable[..., bool]) -> bool:
+        """Return whether the screen of another step is among these, and drop all before it.
+
+        If the other output begins this one, only the screen after it is looked at. Else all
+        screens are, from the step before on: a program may show that again.
+        """
+        if self._screens is None and self.text.startswith(step.text):
+            self._behind.draw(self._behind.at + len(step.text))
+            self.text = self.text[len(step.text) :]
+            return same(step.rows, self._behind.playback.screen.rows())
+        if self._screens is None:
+            self._screens = self._behind.screens(self._behind.at + len(self.text))
+        for number, rows in enumerate(self._screens):
+            if same(step.rows, rows):
+                self._screens = self._screens[number:]
+                return True
+        return False
 
 
 class _Player:
-    """Draws a stream up to each step in turn."""
+    """Draws a recording up to each step in turn. A second playback stays one step behind, for the
+    screens between two steps, which are seldom needed."""
 
-    def __init__(self, stream: _Stream, playback: Playback, redactor: Redactor | None) -> None:
+    def __init__(self, stream: _Stream, recording: Recording, redactor: Redactor | None) -> None:
         self._stream = stream
-        self._playback = playback
+        self._ends = stream.ends
+        self._ahead = _StreamPlayback(stream, recording)
+        self._behind = _StreamPlayback(stream, recording)
         self._redactor = redactor
-        self._at = 0
         self.step_number = 0
         """The number of steps drawn."""
 
+    def close(self) -> None:
+        for each in (self._ahead, self._behind):
+            each.playback.screen.close()
+
     def skip(self, to: int | None = None) -> None:
         """Draw everything up to a place, by default the end, without looking."""
-        to = self._stream.ends[-1].at if to is None else to
-        for _ in self._draw(to, fine=False):
-            pass
-        self.step_number = sum([end.at <= to for end in self._stream.ends])
+        to = self._ends[-1].at if to is None else to
+        self._ahead.draw(to)
+        self.step_number = sum([end.at <= to for end in self._ends])
 
     def screen(self) -> Snapshot:
         """Return the present screen, with its secrets."""
-        return self._playback.snapshot()
+        return self._ahead.playback.snapshot()
 
     def step(self) -> ComparedStep:
         """Return the step that was drawn last; the empty screen is step 0."""
-        time = self._stream.ends[self.step_number - 1].time if self.step_number else 0.0
-        return ComparedStep(self.step_number, time, self._playback.masked(self._redactor))
+        time = self._ends[self.step_number - 1].time if self.step_number else 0.0
+        return ComparedStep(self.step_number, time, self._ahead.playback.masked(self._redactor))
 
     def next(self) -> _Stretch | None:
-        """Draw up to the next step, and return all screens on the way."""
-        if self.step_number == len(self._stream.ends):
+        """Draw up to the next step."""
+        if self.step_number == len(self._ends):
             return None
-        end = self._stream.ends[self.step_number]
+        end = self._ends[self.step_number].at
         self.step_number += 1
-        screens = [self._playback.screen.rows()]
-        fine = end.at - self._at <= limits.COMPARED_CHARS
-        for _ in self._draw(end.at, fine=fine):
-            rows = self._playback.screen.rows()
-            if rows is not screens[-1]:
-                screens.append(rows)
-        return _Stretch(screens)
-
-    def _draw(self, to: int, *, fine: bool) -> Iterator[None]:
-        """Draw up to a place, and yield after each character or, for much text, each line."""
-        text, self._at = self._stream.text[self._at : to], to
-        parts = re.split(f"(\n|{_MARK}[^{_MARK}]*{_MARK})", text)
-        pieces = [match[0] for match in _TOKEN.finditer(text)] if fine else parts
-        for piece in pieces:
-            if not piece:
-                continue
-            size = Size.parse(piece.strip(_MARK)) if piece.startswith(_MARK) else None
-            if size is not None:
-                self._playback.resize(size)
-            else:
-                self._playback.output(piece)
-            yield
+        begin = self._ahead.at
+        self._behind.draw(begin)
+        self._ahead.draw(end)
+        text = self._stream.text[begin:end]
+        return _Stretch(text, self._ahead.playback.screen.rows(), self._behind)
 
 
 class _Comparison:
@@ -244,6 +287,8 @@ class _Comparison:
         self._old, self._new = old, new
         self._ignored = ignored
         self._texts: dict[Row, str] = {}
+        self._equal: dict[Row, Row] = {}
+        """Rows that look the same; most are compared again with the next step."""
 
     def run(self, exits: tuple[int | None, int | None]) -> RecordingDifference | int:
         first = self._first()
@@ -263,10 +308,10 @@ class _Comparison:
             if self._same(old.rows, new.rows):
                 last, self._steps = old.rows, self._steps + 1
                 old, new = self._old.next(), self._new.next()
-            elif (rest := self._passed(old, new)) is not None and (more := self._old.next()):
-                old, new = more, rest
-            elif (rest := self._passed(new, old)) is not None and (more := self._new.next()):
-                old, new = rest, more
+            elif new.passed(old, self._same) and (more := self._old.next()):
+                old = more
+            elif old.passed(new, self._same) and (more := self._new.next()):
+                new = more
             else:
                 return self._old.step(), self._new.step()
         return self._more(last, old or new)
@@ -279,13 +324,6 @@ class _Comparison:
             if not self._same(last, more.rows):
                 return self._old.step(), self._new.step()
             more = self._old.next() or self._new.next()
-        return None
-
-    def _passed(self, step: _Stretch, other: _Stretch) -> _Stretch | None:
-        """Return the part of the other stretch after the screen of a step; None if it has none."""
-        for number, rows in enumerate(other.screens):
-            if self._same(step.rows, rows):
-                return _Stretch(other.screens[number:])
         return None
 
     def _same_screen(self, old: Snapshot, new: Snapshot) -> bool:
@@ -301,20 +339,25 @@ class _Comparison:
     def _same(self, old: tuple[Row, ...], new: tuple[Row, ...]) -> bool:
         if len(old) != len(new) or old[0].cols != new[0].cols:
             return False
-        for before, after in zip(old, new, strict=True):
-            if self._text(before) != self._text(after):
+        unknown = [
+            pair for pair in zip(old, new, strict=True) if self._equal.get(pair[0]) is not pair[1]
+        ]
+        if any(self._text(before) != self._text(after) for before, after in unknown):
+            return False
+        if len(self._equal) > _KEPT_ROWS:
+            self._equal.clear()
+        for before, after in unknown:
+            if self._text(before) is before.text and not same_rows(before, after):
                 return False
-        return all(
-            self._text(before) is not before.text or same_rows(before, after)
-            for before, after in zip(old, new, strict=True)
-        )
+            self._equal[before] = after
+        return True
 
     def _text(self, row: Row) -> str:
         """Return the text to compare; that of the row itself if nothing in it is ignored."""
         if not self._ignored:
             return row.text
         if row not in self._texts:
-            if len(self._texts) > _KEPT_TEXTS:
+            if len(self._texts) > _KEPT_ROWS:
                 self._texts.clear()
             self._texts[row] = self._without_ignored(row.text)
         return self._texts[row]
