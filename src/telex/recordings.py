@@ -149,9 +149,11 @@ def _pattern(given: str | re.Pattern[str]) -> Pattern:
 
 
 def _words(found: RecordingDifference) -> list[str]:
-    old, new = found.first or found.last
-    words = [said for row in row_differences(old.screen.rows, new.screen.rows) for said in row.says]
-    words += screen_differences(old.screen, new.screen)
+    words: list[str] = []
+    if found.first is not None or not found.same_end:
+        old, new = [step.screen for step in found.first or found.last]
+        words += [said for row in row_differences(old.rows, new.rows) for said in row.says]
+        words += screen_differences(old, new)
     if found.exits[0] != found.exits[1]:
         words.append(f"exit code: {found.exits[0]} → {found.exits[1]}")
     return words

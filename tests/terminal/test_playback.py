@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+import re
+from pathlib import Path
 
 import pytest
 
+import telex
 from telex.redaction import Redactor
 from telex.terminal import playback as playback_module
 from telex.terminal.cells import Size
@@ -216,3 +219,27 @@ def test_a_secret_is_found_and_its_line_is_masked() -> None:
     (found,) = search(of, text_pattern("password="), Redactor())
     assert "hunter2" not in found.line
     assert found.line.startswith("password=")
+
+
+# From Python.
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples/recordings"
+
+
+def test_a_recording_is_read_searched_drawn_and_compared_from_python(tmp_path: Path) -> None:
+    passed, again, failed = [
+        telex.recordings.read(EXAMPLES / f"{name}.cast") for name in ("passed", "again", "failed")
+    ]
+    assert (passed.text(), passed.text(at=0)) == ("checking 3 files\npassed in 1.2 s", "")
+    assert failed.duration == pytest.approx(1.70708)
+    (seen,) = failed.when(re.compile("FAILED", re.IGNORECASE))
+    assert (seen.row, seen.col, seen.gone) == (1, 0, None)
+    assert failed.when("fa.led") == []
+    failed.screenshot(tmp_path / "failed.svg", at=seen.appeared)
+    assert "failed" in (tmp_path / "failed.svg").read_text()
+    assert passed.differences(again) == []
+    assert passed.differences(failed)[0] == "row 1, columns 0-5: 'passed' → 'failed'; green → red"
+    ignore = re.compile("(passed|failed).*")
+    assert passed.differences(failed, ignore=(ignore,)) == ["exit code: 0 → 1"]
+    with pytest.raises(telex.recordings.NotARecording, match="line 1"):
+        telex.recordings.read(__file__)
