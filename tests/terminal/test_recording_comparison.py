@@ -153,6 +153,13 @@ def test_ignored_text_is_equal_to_other_ignored_text() -> None:
     old, new = recording("took \x1b[1m9\x1b[m s\r\n$ "), recording("took 10 s\r\n$ ")
     assert isinstance(compare(old, new, None), RecordingDifference)
     assert compare(old, new, None, ignored=[Pattern(r"\d+ s")]) == 1
+    for text in ("\x1b[1mtook\x1b[m 9", "tuck 9"):
+        found = difference(
+            recording("took 9 s\r\nand 7 s"),
+            recording("took 8 s\r\nand " + text),
+            ignored=[Pattern(r"\d+ s")],
+        )
+        assert [row.row for row in found.rows(*found.last)] == [1]
     other = recording("cost 10 s\r\n$ ")
     assert isinstance(compare(old, other, None, ignored=[Pattern(r"\d+ s")]), RecordingDifference)
 

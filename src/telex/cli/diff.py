@@ -92,10 +92,10 @@ def command(
 def _tell(found: RecordingDifference, a: Path, b: Path) -> None:
     if found.first is not None:
         say(f"first difference: {_place(found.first[0], a)}; {_place(found.first[1], b)}")
-        _tell_screens(*found.first)
+        _tell_screens(found, *found.first)
     if not found.same_end and not found.first_is_last:
         say(f"at the end: {_place(found.last[0], a)}; {_place(found.last[1], b)}")
-        _tell_screens(*found.last)
+        _tell_screens(found, *found.last)
     if found.same_end:
         say("at the end the screens are the same")
     if found.exits[0] != found.exits[1]:
@@ -107,10 +107,10 @@ def _place(step: ComparedStep, file: Path) -> str:
     return f"{file} step {step.number} at {step.time:.6f} s"
 
 
-def _tell_screens(old: ComparedStep, new: ComparedStep) -> None:
-    from telex.terminal.screen_difference import row_differences, screen_differences
+def _tell_screens(found: RecordingDifference, old: ComparedStep, new: ComparedStep) -> None:
+    from telex.terminal.screen_difference import screen_differences
 
-    rows = row_differences(old.screen.rows, new.screen.rows)
+    rows = found.rows(old, new)
     other = screen_differences(old.screen, new.screen)
     for row in rows:
         for said in row.says:
@@ -126,20 +126,20 @@ def _tell_screens(old: ComparedStep, new: ComparedStep) -> None:
 def _facts(found: RecordingDifference) -> dict[str, Any]:
     return {
         "same": False,
-        "first": None if found.first is None else _screens(*found.first),
-        "end": {"same": found.same_end, **_screens(*found.last)},
+        "first": None if found.first is None else _screens(found, *found.first),
+        "end": {"same": found.same_end, **_screens(found, *found.last)},
         "exit_codes": found.exits,
     }
 
 
-def _screens(old: ComparedStep, new: ComparedStep) -> dict[str, Any]:
+def _screens(found: RecordingDifference, old: ComparedStep, new: ComparedStep) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from telex.terminal.screen_difference import row_differences, screen_differences
+    from telex.terminal.screen_difference import screen_differences
 
     return {
         "a": {"step": old.number, "time": old.time},
         "b": {"step": new.number, "time": new.time},
-        "rows": [asdict(row) for row in row_differences(old.screen.rows, new.screen.rows)],
+        "rows": [asdict(row) for row in found.rows(old, new)],
         "screen": screen_differences(old.screen, new.screen),
     }

@@ -26,7 +26,7 @@ from telex.terminal.recording import (
     OutputEvent,
     SizeEvent,
 )
-from telex.terminal.screen_difference import same_rows
+from telex.terminal.screen_difference import row_differences, same_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from telex.terminal.cells import Row, Snapshot
     from telex.terminal.patterns import Pattern
     from telex.terminal.recording import Recording
+    from telex.terminal.screen_difference import RowDifference
 
 PAUSE_SECONDS: Final = 0.1
 """The pause after which a screen counts as a step."""
@@ -63,12 +64,22 @@ class RecordingDifference:
     """The exit codes; None for a recording that has none."""
     same_end: bool
     """Whether the last screens are the same."""
+    ignored: Sequence[Pattern] = ()
 
     @property
     def first_is_last(self) -> bool:
         """Whether the first difference is the one at the end."""
         first = self.first or ()
         return [step.number for step in first] == [step.number for step in self.last]
+
+    def rows(self, old: ComparedStep, new: ComparedStep) -> tuple[RowDifference, ...]:
+        """Return the rows that differ between two steps, also beside ignored text."""
+        return tuple(
+            row
+            for row in row_differences(old.screen.rows, new.screen.rows)
+            if (before := _without(self.ignored, row.old)) != _without(self.ignored, row.new)
+            or before == row.old
+        )
 
 
 def compare(
@@ -297,7 +308,8 @@ class _Comparison:
         same_end = self._same_screen(self._old.screen(), self._new.screen())
         if first is None and same_end and exits[0] == exits[1]:
             return self._steps
-        return RecordingDifference(first, (self._old.step(), self._new.step()), exits, same_end)
+        last = self._old.step(), self._new.step()
+        return RecordingDifference(first, last, exits, same_end, self._ignored)
 
     def _first(self) -> tuple[ComparedStep, ComparedStep] | None:
         """Return the first steps that differ. A step that the other recording passed without a
@@ -332,7 +344,7 @@ class _Comparison:
         row = old.rows[old.cursor.row]
         return (
             self._same(old.rows, new.rows)
-            and self._without_ignored(old.title or "") == self._without_ignored(new.title or "")
+            and _without(self._ignored, old.title or "") == _without(self._ignored, new.title or "")
             and (old.cursor == new.cursor or self._text(row) != row.text)
         )
 
@@ -359,15 +371,17 @@ class _Comparison:
         if row not in self._texts:
             if len(self._texts) > _KEPT_ROWS:
                 self._texts.clear()
-            self._texts[row] = self._without_ignored(row.text)
+            self._texts[row] = _without(self._ignored, row.text)
         return self._texts[row]
 
-    def _without_ignored(self, text: str) -> str:
-        for pattern in self._ignored:
-            at, parts = 0, []
-            for match in pattern.finditer(text):
-                start, end = match.span
-                parts += [text[at:start], "\0"]
-                at = end
-            text = "".join([*parts, text[at:]]) if parts else text
-        return text
+
+def _without(ignored: Sequence[Pattern], text: str) -> str:
+    """Return the text with a NUL for each match; the same object if nothing matches."""
+    for pattern in ignored:
+        at, parts = 0, []
+        for match in pattern.finditer(text):
+            start, end = match.span
+            parts += [text[at:start], "\0"]
+            at = end
+        text = "".join([*parts, text[at:]]) if parts else text
+    return text
