@@ -86,19 +86,25 @@ class RecordedScreens:
         """
         return self._frame(at).plain_text
 
-    def screenshot(
-        self, path: str | os.PathLike[str], at: float | None = None, *, scale: int = 2
-    ) -> None:
-        """Draw the screen at a time to a file.
+    def screenshot(self, path: str | os.PathLike[str], at: float | None = None) -> Path:
+        """Draw the screen at a time to a file. Its suffix selects the kind of picture: .png, .svg,
+        .html, .ansi (text with colours) or .txt.
 
         Args:
-            path: The file; its suffix selects the kind of picture: png, svg, html, txt or ans.
+            path: The file. It is replaced if it exists.
             at: Seconds since the beginning; None for the end.
-            scale: The scale of a PNG.
-        """
-        from telex.terminal.pictures import draw, kind_of
 
-        Path(path).write_bytes(draw(self._frame(at), kind_of(path), scale=scale))
+        Returns:
+            The path of the file.
+
+        Raises:
+            ValueError: The suffix is unknown, or a PNG would be too large.
+        """
+        from telex.terminal.pictures import draw, kind_of, write_picture
+
+        path = Path(path)
+        write_picture(path, draw(self._frame(at), kind_of(path)))
+        return path
 
     def when(self, text: str | re.Pattern[str]) -> list[Sighting]:
         """Return each time that a text stood on the screen, in the order of appearance.

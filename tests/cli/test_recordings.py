@@ -106,7 +106,7 @@ def test_a_text_that_never_stood_there_is_a_sentence_and_1(inside: Run, casts: P
 
 @pytest.mark.parametrize(
     ("suffix", "begins"),
-    [(".png", b"\x89PNG"), (".svg", b"<svg"), (".html", b"<!"), (".txt", b"line"), (".ans", b"")],
+    [(".png", b"\x89PNG"), (".svg", b"<svg"), (".html", b"<!"), (".txt", b"line"), (".ansi", b"")],
 )
 def test_frame_draws_every_kind_of_picture(
     inside: Run, casts: Path, work: Path, suffix: str, begins: bytes

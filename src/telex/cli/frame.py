@@ -17,7 +17,7 @@ HELP = """Show the screen of a recording at one time.
 FILE is an asciicast of version 2 or 3. The time is in seconds since its beginning, as `telex when`
 prints it. The screen is that after everything printed up to that time.
 
-The picture is text on stdout, or a file whose suffix chooses the format: .txt, .ans (text with
+The picture is text on stdout, or a file whose suffix chooses the format: .txt, .ansi (text with
 colours), .svg, .html or .png. Secrets on the screen are masked unless --raw is given.
 
 \b

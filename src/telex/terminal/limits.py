@@ -165,7 +165,7 @@ RECORDED_SIDE: Final = limit(
     "RECORDED_SIDE",
     2000,
     "cells",
-    "Rows or columns of a recorded terminal. A screen of that size takes 64 MB to draw again.",
+    "Rows or columns of a recorded terminal. A screen of that size takes 32 MB, 8 bytes a cell.",
 )
 COMPARED_CHARS: Final = limit(
     "COMPARED_CHARS",
