@@ -104,8 +104,11 @@ class Person:
         return await self.sees(answer, after=at)
 
     async def leaves(self) -> int:
-        """Wait for the exit. Return the exit code; for a signal, 128 plus it."""
+        """Wait for the exit, and until all output before it was read. Return the exit code; for a
+        signal, 128 plus it."""
         ended = await self.pty.child.wait()
+        async with asyncio.timeout(20):
+            await self._over.wait()
         return ended.code if ended.code is not None else 128 + (ended.signal or 0)
 
     def others(self) -> list[str]:

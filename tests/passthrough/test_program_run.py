@@ -146,7 +146,7 @@ async def test_a_terminal_that_hangs_up_ends_everything() -> None:
         os.close(person.line)
         person.line = -1
         person.pty.close()
-        await person.leaves()
+        await person.pty.child.wait()
         await gone.wait()
         asyncio.get_running_loop().remove_reader(watched)
         os.close(watched)
