@@ -364,12 +364,14 @@ UNFINISHED_CHARS: Final = max(map(len, UNFINISHED_LEADS))
 
 _ANY_REST: Final = r"A-Za-z0-9_.~%+/=|:@*$,\-"
 """Whatever may follow a prefix."""
+_BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 _WIDE: Final = re.compile(r"\{([01]),[0-9]{2}\}")
 _ESCAPED_BREAKS: Final = (b"\\n", b"\\r", b"\\t")
 _MARK: Final = r"(?:\\[nrt]|[^A-Za-z0-9])"
 """What stands before a word. Source code and errors write a line break as `\\n`."""
-_SEARCH_BYTES: Final = 32 << 20
-"""So much the states of one search may take before RE2 throws them away and begins anew."""
+_SEARCH_BYTES: Final = 64 << 20
+"""So much the states of one search may take before RE2 throws them away and begins anew. A search
+that does that again and again is many times slower: source code of one megabyte needs a tenth."""
 
 
 def _options() -> Any:
@@ -418,8 +420,14 @@ def _by_place(prefixes: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _loosened(pattern: str) -> str:
-    """Without the higher counts, each of which is a state of a search."""
-    return _WIDE.sub(lambda count: "+" if count[1] == "1" else "*", pattern)
+    """Without the higher counts, each of which is a state of a search, and of each character beyond
+    ASCII only its first byte: a state has a field for each byte that the patterns tell apart."""
+    pattern = _WIDE.sub(lambda count: "+" if count[1] == "1" else "*", pattern)
+    return _BEYOND_ASCII.sub(lambda character: _first_byte(character[0].encode()), pattern)
+
+
+def _first_byte(data: bytes) -> str:
+    return rf"\x{data[0]:02x}" + r"[\x80-\xbf]" * (len(data) - 1)
 
 
 @cache
@@ -608,21 +616,23 @@ class Rulebook:
 
         What was dismissed in the same line counts with it: a lane has to read that, too.
         """
-        line = -1
+        line, counted, place = -1, 0, 0
         for start in matches:
             if line < 0 or data.find(b"\n", line, start) >= 0:
                 line = start
             if _invisible().match(data, start):
                 return start
-            if not self._is_nothing(text, data, start):
+            here = _character_at(data, start)
+            place += _count(data[counted:here])
+            counted = here
+            if not self._is_nothing(text, place):
                 return line
         return None
 
-    def _is_nothing(self, text: str, data: bytes, start: int) -> bool:
+    def _is_nothing(self, text: str, place: int) -> bool:
         """Whether a match of the search can be dismissed at a glance: no lead there leads to a
         secret."""
         leads: set[tuple[int, int, int]] = set()
-        place = start if len(data) == len(text) else _count(data, start)
         if _find_leads(text, place, leads):
             return False
         for end, _, number in leads:
@@ -667,7 +677,7 @@ class Rulebook:
             return _matches(_plain_search(), data, after, max(0, begin - 2))
         at, past = (len(text[:each].encode("utf-8", "replace")) for each in (begin, after))
         matches = _matches(_plain_search(), data, past, max(0, at - 2))
-        return (_count(data, start) for start in matches)
+        return (_count(data[: _character_at(data, start)]) for start in matches)
 
 
 _AFTER_MARK: Final = re.compile(rb"(?<=[^A-Za-z0-9\\])[A-Za-z0-9]")
@@ -726,9 +736,16 @@ def _opens_word(data: bytes, start: int) -> bool:
     )
 
 
-def _count(data: bytes, end: int) -> int:
-    """Return the number of characters in UTF-8 up to a place, the last of which may be cut."""
-    return len(data[:end].decode("utf-8", "ignore"))
+def _character_at(data: bytes, at: int) -> int:
+    """Return where the character in UTF-8 begins to which the byte at a place belongs."""
+    while at < len(data) and data[at] & 0xC0 == 0x80:
+        at -= 1
+    return at
+
+
+def _count(data: bytes) -> int:
+    """Return the number of characters in UTF-8."""
+    return len(data) if data.isascii() else len(data.decode())
 
 
 def _marked(data: bytes) -> bytes:
@@ -743,4 +760,4 @@ def _line_before(data: bytes, position: int) -> int:
     """Return the characters of UTF-8 before the line of a position, or before the last part of a
     long line."""
     start = max(data.rfind(b"\n", 0, position) + 1, position - LEAD_CHARS)
-    return _count(data, start)
+    return _count(data[: _character_at(data, start)])

@@ -186,6 +186,8 @@ def is_mention(label: SecretLabel, value: str, after: str) -> bool:
     """Whether a bare value is code, a placeholder or prose. `after` is the character after it."""
     if is_plain(value):
         return False
+    if value.isalpha() and value.lower() in _KEYWORDS:
+        return True
     value = _ESCAPES.sub("", value)
     bare = _TAIL.sub("", value)
     if not bare or _LOWER_PATH.fullmatch(bare):

@@ -125,19 +125,20 @@ _PLAIN_VALUE: Final = re.compile(
 _MENTION: Final = re.compile(
     r"""
     (?P<operator>[=>~]?+)(?P<blanks>[ \t]{0,24}+)
-    (?: [\r\n\f\v,;)\]}]
+    (?: ["']?+[\r\n\f\v,;)\]}] | ["'][ \t] | (?P<empty>["'])(?P=empty)(?!(?P=empty)|\Z)
       | (?P<quote>["'])(?P<quoted>[^\\\r\n"']{1,47})(?P=quote)
-      | (?P<word>[^\s,;'"\\)\]}:][^\s,;'"\\]{0,46})(?P<after>[\s,;])
+      | (?P<word>[^\s,;'"\\)\]}:][^\s,;'"\\]{0,46})(?P<after>[\s,;"'])
     )
     """,
     re.VERBOSE,
 )
 """A short value of which all is in sight, or none."""
+_ANY_SCHEME: Final = "(?i:apikey|basic|bearer|digest|negotiate|token)"
 _PLAIN_CREDENTIALS: Final = re.compile(
-    r"[ \t]{0,24}(?i:apikey|basic|bearer|digest|negotiate|token)[ \t]{1,8}(?P<value>[A-Za-z0-9]++)"
-    rf"{_VALUE_ENDS}",
-    re.ASCII,
+    rf"[ \t]{{0,24}}{_ANY_SCHEME}[ \t]{{1,8}}(?P<value>[A-Za-z0-9]++){_VALUE_ENDS}", re.ASCII
 )
+_SCHEME_ALONE: Final = re.compile(rf"[=>~]?+[ \t]{{0,24}}+{_ANY_SCHEME}[`.,;)]", re.ASCII)
+"""`Authorization: Bearer.`, in prose."""
 _STRING_PREFIX: Final = re.compile(r"[bBfFrRuU]{1,2}")
 _FIELD: Final = re.compile(r"[A-Za-z][A-Za-z _]{1,30}=")
 _SCHEME: Final = "A-Za-z"
@@ -221,8 +222,11 @@ class Scheme:
         first = text[start : start + self.least]
         if end - start < self.least:
             return start, start, end
-        is_word = first.isalpha() and first[1:].islower()
-        return None if is_word or _may_wrap(text, end) else (start, end, end)
+        if first.isalpha() and first[1:].islower():
+            word = text[start:end]
+            is_word = len(word) <= JUDGED_CHARS and word.isalpha() and word[1:].islower()
+            return (start, start, end) if is_word else None
+        return None if _may_wrap(text, end) else (start, end, end)
 
     def read(self, candidate: Candidate) -> Reading:
         yield from candidate.run(_BLANKS, 8)
@@ -308,6 +312,8 @@ class ValueShape:
         operator = text[position - 1] + seen["operator"]
         word, quoted = seen["word"], seen["quoted"]
         if word and operator != "==":
+            if seen["after"] in _QUOTES and (word[-1] == "(" or _STRING_PREFIX.fullmatch(word)):
+                return None
             label = SecretLabel(
                 text[max(0, position - LABEL_CHARS) : position], bool(seen["blanks"])
             )
@@ -447,19 +453,23 @@ class RandomValue(ValueShape):
     is_plain: ClassVar[bool] = False
 
     def is_secret(self, label: SecretLabel, value: str, after: str) -> bool:
+        is_variable = label.is_variable and len(label.name) > 3
+        if not is_variable and not looks_random(value):
+            return False
         if _OPEN_NAMES.search(label.name) or is_key_of_keyboard(value):
             return False
-        if label.is_variable and len(label.name) > 3:
+        if is_variable:
             named_many = label.name.endswith("S") and value.isdigit()  # `MAX_TOKENS=4096`
             return not named_many and not is_mention(label, value, after) and not is_path(value)
-        return looks_random(value) and not is_mention(label, value, after)
+        return not is_mention(label, value, after)
 
     def is_quoted_secret(self, label: SecretLabel, value: str) -> bool:
+        is_variable = label.is_variable and len(label.name) > 3
+        if not is_variable and not looks_random(value):
+            return False
         if _OPEN_NAMES.search(label.name) or is_key_of_keyboard(value):
             return False
-        if label.is_variable and len(label.name) > 3:
-            return not is_quoted_mention(label, value) and not is_path(value)
-        return looks_random(value)
+        return not is_variable or not (is_quoted_mention(label, value) or is_path(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -525,7 +535,10 @@ class FieldShape(ValueShape):
     shell's variable has no such capital, and a password in quotes is no directory."""
 
     def glance(self, text: str, position: int) -> Verdict | None:
-        return None
+        is_capital = text.endswith(_CAPITAL_FIELD, 0, position)
+        if is_capital or not _NO_FIELD.match(text, position):
+            return None
+        return position, position, position
 
     def read(self, candidate: Candidate) -> Reading:
         label = SecretLabel(candidate.behind(LABEL_CHARS), spaced=False)
@@ -546,6 +559,11 @@ class FieldShape(ValueShape):
         if named and value and not is_path(value) and not is_reference(value):
             candidate.hide()
             yield from candidate.run("^;")
+
+
+_CAPITAL_FIELD: Final = ("Pwd=", "Pwd =")
+_NO_FIELD: Final = re.compile(r"""[ ]?+(?!["'])[^\s'"=;]{0,47}+(?=[\s'"=])""")
+"""A value after which no other field can follow: `pwd = None`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -651,11 +669,14 @@ _OPENED: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Cookies(_ReadOnly):
+class Cookies:
     """The values of a `Cookie` header; of `Set-Cookie`, all but the attributes."""
 
     rest: str = r"""^\s;,'\""""
     ahead: str = ""
+
+    def glance(self, text: str, position: int) -> Verdict | None:
+        return (position, position, position) if _NO_COOKIE.match(text, position) else None
 
     def read(self, candidate: Candidate) -> Reading:
         for _ in range(64):
@@ -677,6 +698,8 @@ class Cookies(_ReadOnly):
                 return
 
 
+_NO_COOKIE: Final = re.compile(r"[ \t]{0,8}+[A-Za-z0-9_.\-]{0,47}+(?![A-Za-z0-9_.\-=;]|\Z)")
+"""A word that is no cookie's name: `cookie: bytes`."""
 _COOKIE_ATTRIBUTES: Final = frozenset(
     {"domain", "expires", "max-age", "path", "priority", "samesite", "version"}
 )
@@ -690,6 +713,8 @@ class Credentials(ValueShape):
     """
 
     def glance(self, text: str, position: int) -> Verdict | None:
+        if _SCHEME_ALONE.match(text, position):
+            return position, position, position - 1
         return _glance_plain(_PLAIN_CREDENTIALS, text, position)
 
     def bare(self, candidate: Candidate, label: SecretLabel) -> Reading:
@@ -861,11 +886,13 @@ class CommandShape(_ReadOnly):
 
     def glance(self, text: str, position: int) -> Verdict | None:
         line = _REST_OF_LINE.match(text, position)
-        if line is None or not _PROGRAM_HEADS.isdisjoint(_ALNUM.findall(line[0])):
+        if line is None:
             return None
         options = _options_of(text[max(0, position - LABEL_CHARS) : position])
-        if _taken(frozenset(options)).search(text, position, line.end()):
-            return None
+        others = _OPTIONS_BY_HEAD.keys() & _ALNUM.findall(line[0])
+        for each in (frozenset(options), *map(_OPTIONS_BY_HEAD.__getitem__, others)):
+            if _taken(each).search(text, position, line.end()):
+                return None
         return position, position, position
 
     def read(self, candidate: Candidate) -> Reading:
@@ -969,9 +996,11 @@ class CommandShape(_ReadOnly):
 _REST_OF_LINE: Final = re.compile(r"[^\\\r\n]*+(?=\r?\n)")
 """A line after which no command goes on."""
 _ALNUM: Final = re.compile("[A-Za-z0-9]+")
-_PROGRAM_HEADS: Final = frozenset(
-    _ALNUM.findall(program)[0] for program in WITHOUT_SECRETS.union(COMMANDS)
-)
+_OPTIONS_BY_HEAD: Final[dict[str, frozenset[str]]] = {}
+"""What the programs take of which the first word begins so."""
+for _program, _options in COMMANDS.items():
+    _head = _ALNUM.findall(_program)[0]
+    _OPTIONS_BY_HEAD[_head] = _OPTIONS_BY_HEAD.get(_head, frozenset()).union(_options)
 
 
 def _options_of(before: str) -> dict[str, str]:

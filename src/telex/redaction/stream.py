@@ -129,17 +129,18 @@ class Redactor:
         return StreamRedactor(self._book)
 
     def _fragments(self, text: str) -> list[Fragment]:
-        if not self._patterns and self._is_quiet(text):
+        quiet = 0 if self._patterns else self._quiet_until(text)
+        if quiet == len(text):
             return [(text, LaneVerdict.SHOWN)]
-        return StreamRedactor(self._book, self._matches(text)).whole(text)
+        return StreamRedactor(self._book, self._matches(text)).whole(text, quiet)
 
-    def _is_quiet(self, text: str) -> bool:
-        if len(text) > HELD_SECRET_CHARS and "\x1b" in text:
-            return False  # a flood of sequences would have to be told from a few
-        apart = visible.apart(text)
-        return apart is not None and all(
-            self._book.quiet_until(each) == len(each) for each in apart
-        )
+    def _quiet_until(self, text: str) -> int:
+        """How much of the text has no secret in it, as far as can be told at once."""
+        if "\x1b" not in text:
+            return self._book.quiet_until(text)
+        if len(text) > HELD_SECRET_CHARS:
+            return 0  # a flood of sequences would have to be told from a few
+        return _quiet_until(self._book, text)
 
     def _matches(self, text: str) -> list[Ranges]:
         """What the regexes match, on the screen and in each control string."""
@@ -204,9 +205,12 @@ class StreamRedactor:
         """The text has ended: everything held back, decided."""
         return _rendered(self._told(self._end()), self._book.marker)
 
-    def whole(self, text: str) -> list[Fragment]:
-        """All of it at once, piece by piece with its verdict."""
-        return self._read(text) + self._end()
+    def whole(self, text: str, quiet: int = 0) -> list[Fragment]:
+        """All of it at once, piece by piece with its verdict; the beginning is known to be
+        `quiet`."""
+        told: list[Fragment] = []
+        rest = self._pass_over(text, quiet, told) if quiet else text
+        return told + self._read(rest) + self._end()
 
     def _read(self, text: str) -> list[Fragment]:
         told: list[Fragment] = []
@@ -228,15 +232,11 @@ class StreamRedactor:
         while text:
             text = self._waiting() + text
             if not is_dense and self._idle:
-                quiet = self._quiet_until(text)
-                for stop in (quiet, text.rfind("\n", 0, quiet) + 1):
-                    passed = self._pass(text[:stop]) if stop else None
-                    if passed is not None:
-                        told.append((text[:passed], LaneVerdict.SHOWN))
-                        if stop == len(text):
-                            return
-                        text = self._waiting() + text[stop:]
-                        break
+                quiet = _quiet_until(self._book, text, self._ground, self._hidden)
+                text = self._pass_over(text, quiet, told)
+                if not text:
+                    return
+                text = self._waiting() + text
             cut = most = min(most, HELD_SECRET_CHARS - self.held)
             if most < len(text):
                 cut = text.rfind("\n", 0, most) + 1 or most
@@ -280,20 +280,14 @@ class StreamRedactor:
     def _idle(self) -> bool:
         return not self._queue and self._lane is self._ground and self._ground.idle
 
-    def _quiet_until(self, text: str) -> int:
-        """How much of the text has no secret in it, as far as can be told without a closer look."""
-        apart = visible.apart(text)
-        if apart is None:
-            return 0
-        screen, bodies = apart
-        if bodies and (self._hidden or self._book.quiet_until(bodies) < len(bodies)):
-            return 0
-        before = self._ground.context()
-        seen = len(before)
-        quiet = self._book.quiet_until(before + screen, self._ground.breaks, seen) - seen
-        if quiet == len(screen):
-            return len(text)
-        return max(0, quiet) if screen is text else 0
+    def _pass_over(self, text: str, quiet: int, told: list[Fragment]) -> str:
+        """Pass over so much of the text, or over its whole lines; the rest of the text."""
+        for stop in (quiet, text.rfind("\n", 0, quiet) + 1):
+            passed = self._pass(text[:stop]) if stop else None
+            if passed is not None:
+                told.append((text[:passed], LaneVerdict.SHOWN))
+                return text[stop:]
+        return text
 
     def _pass(self, text: str) -> int | None:
         """Pass over a text without a secret; how much of it can be shown: nearly always all.
@@ -382,6 +376,27 @@ class StreamRedactor:
         self._enqueue(None, self._unfinished)
         self._unfinished = ""
         return told + self._release()
+
+
+def _quiet_until(
+    book: Rulebook, text: str, lane: Lane | None = None, hidden: Sequence[Ranges] = ()
+) -> int:
+    """How much of the text has no secret in it, as far as can be told without a closer look. The
+    lane is idle, and knows what came before."""
+    apart = visible.apart(text)
+    if apart is None:
+        return 0
+    screen, bodies = apart
+    if bodies and (hidden or book.quiet_until(bodies) < len(bodies)):
+        return 0
+    if lane is None:
+        quiet = book.quiet_until(screen)
+    else:
+        before = lane.context()
+        quiet = book.quiet_until(before + screen, lane.breaks, len(before)) - len(before)
+    if quiet == len(screen):
+        return len(text)
+    return max(0, quiet) if screen is text else 0
 
 
 def _rendered(fragments: Iterable[Fragment], marker: str) -> str:
