@@ -9,7 +9,9 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from pathlib import Path
 
+import telex
 from benchmarks import streams
 from benchmarks.figures import Row, rate
 from telex.redaction import MARKER, Redactor
@@ -26,6 +28,7 @@ def run() -> list[Row]:
         ("plain log", streams.plain(streams.MEGABYTE).decode(), ">= 100"),
         ("ANSI-heavy", streams.ansi(streams.MEGABYTE).decode(), ""),
         ("dense secrets", _secrets(streams.MEGABYTE), ""),
+        ("Python source", _source(streams.MEGABYTE), ""),
     ]:
         naive = _megabytes(_naive, text, runs=1)
         whole = _megabytes(Redactor().redact, text)
@@ -63,6 +66,13 @@ def _secrets(size: int) -> str:
             f"connecting to postgres://app:{key}@db.example.org/main\n",
         ]
     return "".join(lines)
+
+
+def _source(size: int) -> str:
+    """Python files of telex: labels everywhere, and next to no secrets."""
+    package = Path(telex.__file__).parent
+    files = (path.read_text("utf-8") for path in sorted(package.rglob("*.py")))
+    return "".join(files)[:size]
 
 
 _LABEL = r"(?:api[ _-]?key|token|secret|passw(?:or)?d|passphrase|private[ _-]?key)"

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SOURCE = Path(__file__).parent.parent / "src/telex"
-TO_DO = {"redaction"}
-"""Packages whose docstrings are still to be rewritten."""
 
 _BARE = re.compile(
     r"(?:Who|What|Whoever|Whatever|Which|Nobody|Somebody|Everybody"
@@ -33,8 +31,6 @@ def sentences(text: str) -> Iterator[str]:
 
 def docstrings() -> Iterator[tuple[str, ast.AST, str]]:
     for path in sorted(SOURCE.rglob("*.py")):
-        if path.relative_to(SOURCE).parts[0] in TO_DO:
-            continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, _DOCUMENTED) and (text := ast.get_docstring(node)):
                 yield f"{path.relative_to(SOURCE)}:{getattr(node, 'lineno', 1)}", node, text

@@ -13,7 +13,7 @@ import pytest
 
 from redaction.samples import characters_of, made_of, sample
 from telex.redaction import MARKER, Redactor
-from telex.redaction.families import ENDINGS, FAMILIES, HIDDEN_WHOLE, Family, TokenSuffix
+from telex.redaction.families import FAMILIES, HIDDEN_PREFIXES, TOKEN_SUFFIXES, Family, TokenSuffix
 from telex.redaction.secret_values import is_hexadecimal, is_jumbled, is_mixed
 
 REDACTOR = Redactor()
@@ -24,11 +24,11 @@ def credential(family: Family, rng: random.Random, length: int | None = None) ->
     """Its shown part and its hidden part."""
     while True:
         rest = made_of(family.rest, length or family.length, rng)
-        if not family.whole or is_mixed(rest[: family.length]):
+        if not family.full_length or is_mixed(rest[: family.length]):
             break
     if family.lead:
         return sample(family.lead, rng), rest
-    hides = any(family.prefix.startswith(each) for each in HIDDEN_WHOLE)
+    hides = any(family.prefix.startswith(each) for each in HIDDEN_PREFIXES)
     return ("", family.prefix + rest) if hides else (family.prefix, rest)
 
 
@@ -109,7 +109,7 @@ def assert_nothing_of(family: Family, text: str) -> None:
 
 def test_a_word_after_a_common_beginning_is_none() -> None:
     for family in FAMILIES:
-        if family.whole:
+        if family.full_length:
             letters = [c for c in "configuration" * 8 if c in characters_of(family.rest)]
             beginning = family.prefix or sample(family.lead, random.Random(1))
             text = f"see {beginning}{''.join(letters)[:60]} here"
@@ -132,13 +132,13 @@ def test_many_of_each(counted: Callable[[int, int], int]) -> None:
 
 def ended(ending: TokenSuffix, rng: random.Random) -> str:
     while True:
-        made = sample(ending.form, rng)
+        made = sample(ending.pattern, rng)
         if is_jumbled(made[:16]) or is_hexadecimal(made[:12]):
             return made
 
 
 def test_a_word_known_by_its_end_is_hidden_but_for_its_first_characters() -> None:
-    for ending in ENDINGS:
+    for ending in TOKEN_SUFFIXES:
         made = ended(ending, random.Random(ending.id))
         said = REDACTOR.redact(f"see {made} here")
         assert said in {f"see {made[:shown]}{MARKER} here" for shown in (12, 16)}, ending
@@ -147,7 +147,7 @@ def test_a_word_known_by_its_end_is_hidden_but_for_its_first_characters() -> Non
 
 
 def test_a_word_that_only_begins_or_ends_like_it_is_none() -> None:
-    for ending in ENDINGS:
+    for ending in TOKEN_SUFFIXES:
         made = ended(ending, random.Random(ending.id))
         for other in (made[:-9], made[9:], f"{made}x{made}"):
             assert REDACTOR.redact(f"see {other} here") == f"see {other} here", ending

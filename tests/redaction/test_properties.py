@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from redaction.examples import EXAMPLES, INNOCENT, KEY, some
 from telex.redaction import MARKER, Redactor, StreamRedactor, visible
-from telex.redaction.lane import Lane
-from telex.redaction.rules import RULES, RedactionRule, Rulebook
+from telex.redaction.prefilter import Rulebook
+from telex.redaction.rules import RULES, RedactionRule
+from telex.redaction.scanner import Scanner
 from telex.redaction.secret_values import is_mixed
 from telex.redaction.shapes import Token
 
@@ -78,7 +79,7 @@ class Thorough(Rulebook):
 
     __slots__ = ()
 
-    def quiet_until(self, text: str, breaks: Collection[int] = (), seen: int = 0) -> int:
+    def clear_until(self, text: str, breaks: Collection[int] = (), seen: int = 0) -> int:
         return 0
 
     def starts(self, text: str, begin: int, after: int) -> Iterator[int]:
@@ -89,10 +90,10 @@ class Thorough(Rulebook):
 @example(
     "to\u212aen=abc pa\u017f\u017fword=abc", []
 )  # letters that fold to k and s, but not for us
-def test_the_quick_look_finds_all_that_a_thorough_one_does(text: str, cuts: list[int]) -> None:
+def test_the_prefilter_finds_all_that_a_thorough_search_does(text: str, cuts: list[int]) -> None:
     for redactor in REDACTORS:
-        book = Thorough(MARKER, redactor._book.literals)
-        assert redactor.redact(text) == fed(StreamRedactor(book), text, cuts)
+        rulebook = Thorough(MARKER, redactor._rulebook.literals)
+        assert redactor.redact(text) == fed(StreamRedactor(rulebook), text, cuts)
 
 
 @given(texts, st.integers(1, 64))
@@ -219,14 +220,14 @@ ADVERSARIAL = {
 def test_work_grows_no_faster_than_the_text(again: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work is counted, in characters read and places looked at; the clock is too noisy to ask."""
     work = 0
-    end_of = Lane.end_of
+    end_of = Scanner.end_of
 
     class Counting(Rulebook):
         """Reads everything closely: how much is passed over depends on where the reads fall."""
 
         __slots__ = ()
 
-        def quiet_until(self, text: str, breaks: Collection[int] = (), seen: int = 0) -> int:
+        def clear_until(self, text: str, breaks: Collection[int] = (), seen: int = 0) -> int:
             return 0
 
         def starts(self, text: str, begin: int, after: int) -> Iterator[int]:
@@ -235,9 +236,9 @@ def test_work_grows_no_faster_than_the_text(again: str, monkeypatch: pytest.Monk
                 work += 1
                 yield start
 
-    def counting_end_of(lane: Lane, run: re.Pattern[str], position: int, stop: int) -> int:
+    def counting_end_of(scanner: Scanner, run: re.Pattern[str], position: int, stop: int) -> int:
         nonlocal work
-        end = end_of(lane, run, position, stop)
+        end = end_of(scanner, run, position, stop)
         work += 1 + end - position
         return end
 
@@ -247,7 +248,7 @@ def test_work_grows_no_faster_than_the_text(again: str, monkeypatch: pytest.Monk
         fed(StreamRedactor(Counting(MARKER, LITERALS)), (again * size)[:size], [])
         return work
 
-    monkeypatch.setattr(Lane, "end_of", counting_end_of)
+    monkeypatch.setattr(Scanner, "end_of", counting_end_of)
     few, many = work_for(20_000), work_for(80_000)
     assert many <= 4.4 * few + 1000
     assert many <= 80_000 * 12

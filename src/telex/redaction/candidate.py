@@ -1,10 +1,10 @@
-"""A place where a secret may have begun, and how far it was read on from there.
+"""A candidate: one lead that was found, and the state of the shape that reads the text after it.
 
-A candidate is the pen of a shape: the shape says what it expects next and whether what it reads is
-shown, held or hidden, and the candidate keeps the place. Where the lane has no more text the
-reading methods wait, by `yield`; at the end of the text they return what there is.
+The shape decides what to expect next and whether the characters it reads are shown, held or hidden.
+The candidate keeps the position. Its reading methods are generators: they `yield` where the scanner
+has no more text, and at the end of the text they return what there is.
 
-Made by `lane`, used by `shapes`.
+`scanner` creates candidates; the shapes use them.
 """
 
 from __future__ import annotations
@@ -16,39 +16,50 @@ from telex.redaction.shapes import LINE_ENDS, run_of
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from telex.redaction.lane import Lane
     from telex.redaction.rules import RedactionRule
+    from telex.redaction.scanner import Scanner
     from telex.redaction.shapes import Reading
 
 _ENDLESS: Final = 1 << 62
 
 
 class Candidate:
-    """It shows what it reads, or holds it from `start` on, or hides it."""
+    """The cursor of one shape, with one of three states for the characters that it reads:
 
-    __slots__ = ("_hides", "_lane", "_reading", "exclusive", "position", "rule", "start")
+    - *showing*, the first state: they are no part of a secret (`show`);
+    - *holding*: they may be part of one and are undecided from `start` on (`hold`);
+    - *hiding*: they are part of one (`hide`, which also hides the characters held before).
 
-    def __init__(self, lane: Lane, rule: RedactionRule, position: int, start: int | None) -> None:
+    A shape may change the state at any time. A rule that hides its prefix begins in holding.
+    """
+
+    __slots__ = ("_hides", "_reading", "_scanner", "exclusive", "position", "rule", "start")
+
+    def __init__(
+        self, scanner: Scanner, rule: RedactionRule, position: int, start: int | None
+    ) -> None:
         self.rule = rule
         self.position = position
         self.start = start
-        """The first character held, if any is."""
+        """The offset of the first held character, or None."""
         self.exclusive = True
-        """Whether the same rule's lead means nothing new to it: it reads to the same end anyway."""
-        self._lane = lane
+        """Whether further leads of the same rule are ignored while this candidate reads, because
+        they would read to the same end."""
+        self._scanner = scanner
         self._hides = False
         self._reading = rule.shape.read(self)
 
     def advance(self) -> bool:
-        """Read what there is; false when done, and what is still held then was no secret."""
+        """Read the text there is. Return False when the shape is done; text that is held then is no
+        secret."""
         return next(self._reading, self) is not self
 
     def force(self) -> None:
-        """It was held for too long: take it for a secret, to the end of the value."""
+        """Treat the held text as a secret and read on to the end of the value."""
         self.hide()
         self._reading = self.run_out(self.rule.shape.rest)
 
-    # What the shapes say.
+    # Decisions of the shapes.
 
     @property
     def holds(self) -> bool:
@@ -56,7 +67,7 @@ class Candidate:
 
     @property
     def marker(self) -> str:
-        return self._lane.book.marker
+        return self._scanner.rulebook.marker
 
     def show(self) -> None:
         self.start, self._hides = None, False
@@ -66,40 +77,42 @@ class Candidate:
 
     def hide(self) -> None:
         if self.start is not None:
-            self._lane.hide(self.start, self.position)
+            self._scanner.hide(self.start, self.position)
         self.start, self._hides = None, True
 
     def hide_before(self, mark: str) -> None:
-        """Of what is held, hide what comes before the last `mark`."""
+        """Hide the part of the held text before the last `mark`."""
         if self.start is not None:
-            held = self._lane.slice(self.start, self.position)
-            self._lane.hide(self.start, self.start + max(0, held.rfind(mark)))
+            held = self._scanner.slice(self.start, self.position)
+            self._scanner.hide(self.start, self.start + max(0, held.rfind(mark)))
 
     def hide_until(self, position: int) -> None:
-        """Of what is held, hide what comes before a place that was read already."""
+        """Hide the part of the held text before a position, and show the rest."""
         if self.start is not None:
-            self._lane.hide(self.start, position)
+            self._scanner.hide(self.start, position)
         self.show()
 
     def behind(self, count: int) -> str:
-        return self._lane.slice(self.position - count, self.position)
+        return self._scanner.slice(self.position - count, self.position)
 
-    # How the shapes read.
+    # Reading methods of the shapes.
 
     def run(self, characters: str, most: int = _ENDLESS) -> Generator[None, None, int]:
-        """Read as many of these characters as come, and say how many came."""
-        lane, pattern = self._lane, run_of(characters)
+        """Read as many of these characters as come, and return their number."""
+        scanner, pattern = self._scanner, run_of(characters)
         start, stop = self.position, self.position + most
         while True:
-            self._take(lane.end_of(pattern, self.position, stop))
-            if self.position == stop or not lane.waits_at(self.position):
+            self._take(scanner.end_of(pattern, self.position, stop))
+            if self.position == stop or not scanner.waits_at(self.position):
                 return self.position - start
             yield
 
     def run_out(self, characters: str, *, ends: bool = True) -> Reading:
-        """Read these characters to the end of the value, with which the candidate `ends` too.
+        """Read these characters to the end of the value. If `ends`, the candidate ends with the
+        value.
 
-        A shell's line editor that reaches the right margin prints ` \\r` there and goes on.
+        A shell's line editor that reaches the right margin prints ` \\r` and continues the value in
+        the next row.
         """
         while True:
             yield from self.run(characters)
@@ -114,36 +127,36 @@ class Candidate:
             self.exclusive = True
 
     def peek(self) -> Generator[None, None, str]:
-        """The next character, unread; the empty string at the end."""
-        while self._lane.waits_at(self.position):
+        """Return the next character without reading it; the empty string at the end of the text."""
+        while self._scanner.waits_at(self.position):
             yield
-        return self._lane.character(self.position)
+        return self._scanner.character(self.position)
 
     def reads(self, literal: str) -> Generator[None, None, bool]:
-        """Read exactly this, or nothing."""
+        """Read this literal and return True, or read nothing and return False."""
         while True:
-            ahead = self._lane.slice(self.position, self.position + len(literal))
+            ahead = self._scanner.slice(self.position, self.position + len(literal))
             if ahead == literal:
                 self._take(self.position + len(literal))
                 return True
-            if not literal.startswith(ahead) or self._lane.ended:
+            if not literal.startswith(ahead) or self._scanner.ended:
                 return False
             yield
 
     def word(self, characters: str, most: int) -> Generator[None, None, tuple[str, str]]:
-        """The run of these characters that comes next and, unless it is cut at `most`, the
-        character after it; all unread."""
-        lane, pattern = self._lane, run_of(characters)
+        """Return the run of these characters that comes next and the character after it, without
+        reading either. The character is empty if the run is cut at `most`."""
+        scanner, pattern = self._scanner, run_of(characters)
         stop = self.position + most
         while True:
-            end = lane.end_of(pattern, self.position, stop)
+            end = scanner.end_of(pattern, self.position, stop)
             if end == stop:
-                return lane.slice(self.position, end), ""
-            if not lane.waits_at(end):
-                return lane.slice(self.position, end), lane.character(end)
+                return scanner.slice(self.position, end), ""
+            if not scanner.waits_at(end):
+                return scanner.slice(self.position, end), scanner.character(end)
             yield
 
     def _take(self, end: int) -> None:
         if self._hides:
-            self._lane.hide(self.position, end)
+            self._scanner.hide(self.position, end)
         self.position = end

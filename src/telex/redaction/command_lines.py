@@ -1,11 +1,11 @@
-"""Where the commands of a command line end, for an outlet that knows its text to be one.
+"""The operators of a shell's command line, for an outlet that knows its text to be one.
 
-In any text `TOKEN=p4ss;word` may be one value, and is hidden whole. In a command line it is two
-commands, and the second one is to be read. So there an operator of the shell ends a value, unless
-it is quoted; what is quoted is an argument, or after `-c` a command line of its own.
+In any other text `TOKEN=p4ss;word` may be one value and is hidden whole. In a command line it is
+two commands, and the second one should stay readable. There an operator ends a value, unless it is
+quoted. Quoted text is an argument, or after `-c` a command line of its own.
 
-This is no parser of a shell: it looks for operators and quotes. From a here document on it finds no
-more of them, and what it does not see stays hidden. Used by `stream`.
+This is not a shell parser: it looks for operators and quotes only. After a here document begins it
+finds no more of them, and the values it misses stay hidden. `stream` uses this module.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CLOSED: Final = {"'": re.compile(r"[^']*"), '"': re.compile(r'(?:[^"\\]|\\.)*',
 
 
 def operators(line: str, begin: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
-    """(start, end) of each run of operators that is not quoted."""
+    """Yield (start, end) of each run of operators that is not quoted."""
     stop = len(line) if end is None else end
     at = begin
     while (token := _TOKEN.search(line, at, stop)) and not token["document"]:
@@ -45,15 +45,15 @@ def operators(line: str, begin: int = 0, end: int | None = None) -> Iterator[tup
             at = closed + 1
 
 
-def cut(spans: list[tuple[int, int]], line: str) -> list[tuple[int, int]]:
-    """These spans without the operators in them, and what comes after the first one in each."""
+def cut_at_operators(spans: list[tuple[int, int]], line: str) -> list[tuple[int, int]]:
+    """Return these spans, each cut at its first operator."""
     ends = [start for start, _ in operators(line)]
     kept = ((start, min([end, *(at for at in ends if start <= at < end)])) for start, end in spans)
     return [(start, end) for start, end in kept if end > start]
 
 
 def commands(line: str) -> Iterator[tuple[int, int]]:
-    """(start, end) of what stands between the operators."""
+    """Yield (start, end) of the text between the operators."""
     at = 0
     for start, end in operators(line):
         yield at, start

@@ -1,7 +1,7 @@
-"""Programs that take a secret as an argument, by an option that means something else elsewhere.
+"""The table of programs that take a secret by an option whose name does not say so.
 
 `-p` is a password for `sshpass` and a port for `ssh`, so it counts only after the program's name.
-Options whose name says it, such as `--password`, need no program and are in `rules`.
+Options with a clear name, such as `--password`, need no program and are in `rules`.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 NEXT: Final = "next"
 """The value is the next word, or the rest of this one."""
 SAME: Final = "same"
-"""The value is the rest of the word; alone, the option asks for it."""
+"""The value is the rest of the word; without one, the program asks for the value."""
 USER: Final = "user"
-"""`user:password`."""
+"""The value is `user:password`."""
 PERCENT: Final = "percent"
-"""`user%password`."""
+"""The value is `user%password`."""
 COMMA: Final = "comma"
-"""`user,password`."""
+"""The value is `user,password`."""
 APART: Final = "apart"
-"""The value is the next word; glued to the option it would be another option's name."""
+"""The value is the next word; joined to the option it would be another option's name."""
 COUNTED: Final = "counted"
-"""A flag in the place of a word, where words are counted."""
+"""The option is a flag that counts as a word, where words are counted."""
 
-# By program: what its options take. `#2` is the second word that is no option, and an option with a
-# colon at its end has its value in the same word.
+# The options of each program. `#2` is the second word that is no option; an option that ends in a
+# colon has its value in the same word.
 _TABLE: Final[tuple[tuple[tuple[str, ...], Mapping[str, str]], ...]] = (
     # Databases and queues
     (("mysql", "mysqldump", "mysqladmin", "mysqlimport", "mysqlcheck"), {"-p": SAME}),
@@ -60,7 +60,7 @@ _TABLE: Final[tuple[tuple[tuple[str, ...], Mapping[str, str]], ...]] = (
     (("cf login", "ibmcloud login", "bx login"), {"-p": NEXT}),
     (("cf auth",), {"#2": NEXT}),
     (("rancher login",), {"-t": NEXT}),
-    # Other computers
+    # Remote computers
     (("sshpass", "rdesktop", "evil-winrm", "ncftp", "hydra", "medusa"), {"-p": NEXT}),
     (("crackmapexec", "netexec", "nxc", "bloodhound-python", "ldapdomaindump"), {"-p": NEXT}),
     (("ncftpget", "ncftpput", "ncftpls"), {"-p": NEXT}),
@@ -127,4 +127,4 @@ COMMANDS: Final = {program: options for programs, options in _TABLE for program 
 WITHOUT_SECRETS: Final = frozenset(
     {"autossh", "mosh", "rsync", "scp", "sftp", "ssh", "ssh-copy-id"}
 )
-"""What `sshpass` and its like start: after these words an option is theirs."""
+"""Programs that `sshpass` and others start; options after their names belong to them."""

@@ -1,94 +1,81 @@
-"""The rules: how a secret begins, and which shape it has from there.
+"""The rules: each pairs a lead with the shape of the secret after it.
 
-A rule is a lead that gives the secret away (`password=`, `ghp_`) and the shape that reads on from
-it. Rules act one by one and what is hidden is the union: a key inside a password inside a URL is
-hidden by whichever rule sees it. Labels are here; credentials known by their beginning are rows of
-`families`, and become rules here.
+A lead is the text that announces a secret: a label (`password=`), a scheme (`Bearer `) or a token's
+prefix (`ghp_`). Rules act independently and the hidden text is the union, so a token inside a
+password inside a URL is hidden by every rule that sees it.
 
-Finding leads must cost next to nothing, because there are hardly ever any. `Rulebook.quiet` looks
-for all of them in one linear-time search, each with the first characters of what must follow it;
-only where that finds something are the rules consulted. Of a text with escape sequences, which may
-stand between any two characters, it searches what is left without them. Nothing is compiled before
-it is needed. Used by `lane` and `stream`.
+The rules for labels are listed here. Rules for providers' tokens are made from the table in
+`families`, and the rule for command lines from `program_options`. `prefilter` finds the leads.
 """
 
 from __future__ import annotations
 
 import re
-import string
-from dataclasses import dataclass, field
-from functools import cache, cached_property
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-import re2
-
-from telex.redaction import visible
-from telex.redaction.families import ENDINGS, FAMILIES, Family
+from telex.redaction.command_shape import CommandShape
+from telex.redaction.families import FAMILIES, TOKEN_SUFFIXES, Family
 from telex.redaction.program_options import COMMANDS
-from telex.redaction.secret_values import is_hexadecimal, is_jumbled
 from telex.redaction.shapes import (
-    FEW,
-    Argument,
-    Armour,
-    CommandShape,
-    Cookies,
-    Credentials,
-    DirectoryOrValue,
-    Dotted,
-    Element,
-    FieldShape,
-    KeyShape,
-    Lines,
-    PhraseShape,
-    QuotedOnly,
-    RandomValue,
-    Scheme,
+    JsonWebToken,
+    PrivateKeyBlock,
+    PuttyKeyLines,
+    SchemeCredentials,
     Shape,
     SuffixShape,
     Token,
     UrlPassword,
     UrlUser,
-    ValueShape,
     at_least,
     run_of,
 )
+from telex.redaction.value_shapes import (
+    Argument,
+    Cookies,
+    Credentials,
+    DirectoryOrValue,
+    Element,
+    FieldShape,
+    KeyShape,
+    PhraseShape,
+    QuotedOnly,
+    RandomValue,
+    ValueShape,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from telex.redaction.shapes import Verdict
 
 LEAD_CHARS: Final = 96
-"""No lead is longer; this much text is remembered, so that one cut across feeds is recognised."""
-_NEAR_CHARS: Final = 64
-"""So far ahead of a lead a marker makes a difference."""
-LITERAL_LEAD: Final = 4
-"""So much of a caller's literal is looked for first, or all of it where it is shorter."""
+"""The maximum length of a lead. This much text is remembered, so that a lead cut across feeds is
+recognised."""
 
 
 @dataclass(frozen=True, slots=True)
 class RedactionRule:
-    """One way a secret is recognised. A rule has either a lead or prefixes."""
+    """One way to recognise a secret: a lead or prefixes, and a shape. A rule has either a lead or
+    prefixes."""
 
     name: str
     shape: Shape
     lead: str = ""
-    """A pattern for what stays readable: a label, a scheme."""
+    """A pattern for the text that announces the secret and stays readable: a label, a scheme."""
     prefixes: tuple[str, ...] = ()
-    """Beginnings. They count where a word may begin, not inside one: `sk-` is a key and `task-` is
-    a word."""
+    """Beginnings of tokens. They count where a word begins, not inside one: `sk-` begins a key,
+    `task-` is a word."""
     hides_prefix: bool = False
-    """The beginning is hidden with the rest."""
+    """Whether the prefix is hidden with the rest."""
     whole_word: bool = False
-    """So does the lead."""
-    quick: str = ""
-    """What to look for first, if not the lead and what its shape says comes next. It matches too
-    where the text ends before that can be told."""
+    """Whether the lead also counts only where a word begins."""
+    prefilter: str = ""
+    """The pattern that the prefilter searches; by default the lead and the shape's lookahead. It
+    must also match where the text ends too early to decide."""
 
     @property
     def is_weak(self) -> bool:
-        """Its prefixes are common, so that much must follow."""
+        """Whether the prefixes are common, so that many random characters must follow."""
         return isinstance(self.shape, Token) and self.shape.mixed
 
     @property
@@ -101,7 +88,7 @@ _OWNERS: Final = (
     *("service", "shared", "preshared", "subscription", "consumer", "storage", "webhook"),
     *("session", "app", "application"),
 )
-"""Whose key is a secret."""
+"""Words before `key` that make it a secret: `private_key`."""
 _NAMES: Final = (
     "api[ _-]?key",
     "token",
@@ -112,18 +99,19 @@ _NAMES: Final = (
     f"(?:{'|'.join(_OWNERS)})[ _-]?key",
 )
 _NAME: Final = f"(?i:{'|'.join(_NAMES)})"
-_STRANGE_NAMES: Final = (
+_OTHER_SCRIPT_NAMES: Final = (
     *("Hasło", "hasło", "Parolă", "parolă", "Şifre", "şifre", "Mật khẩu", "mật khẩu"),
     *("Пароль", "пароль", "Κωδικός", "κωδικός", "パスワード", "密码", "密碼", "비밀번호", "암호"),
 )
-_ESCAPED_NAMES: Final = "|".join(re.escape(ascii(name)[1:-1]) for name in _STRANGE_NAMES)
-"""As source code, JSON and errors write them."""
+_ESCAPED_NAMES: Final = "|".join(re.escape(ascii(name)[1:-1]) for name in _OTHER_SCRIPT_NAMES)
+"""The same names as source code, JSON and errors escape them."""
 _FOREIGN_NAME: Final = (
     r"(?i:passwor[dt]|kennwort|mot de passe|contrase(?:ñ|n|\\xf1|\\u00f1)a|senha|palavra-passe"
     r"|wachtwoord|l(?:ö|\\xf6|\\u00f6)senord|passord|adgangskode|salasana|heslo|parola|kata sandi"
     rf"|jelsz(?:ó|\\xf3|\\u00f3)|{_ESCAPED_NAMES})"
 )
-"""A password in another language; in English too, for what is said of one: `Passwort ist …`."""
+"""The word for password in other languages. English is included for sentences such as `Passwort ist
+…`."""
 _FOREIGN_ASSIGNED: Final = r"""["']?[ \t]{0,4}(?:[:=]|\\uff1a)"""
 _IS: Final = "(?:is|was|ist|lautet|est|es|é|e)"
 _UPPER_NAME: Final = "(?:API_?KEY|TOKEN|PASSW(?:OR)?D|PASSPHRASE|SECRET(?:_KEY)?)"
@@ -131,28 +119,29 @@ _VARIANTS: Final = (
     "(?:OLD|NEW|PROD(?:UCTION)?|DEV(?:ELOPMENT)?|STAGING|STAGE|LIVE|TEST|PREV(?:IOUS)?|CURRENT"
     "|PRIMARY|SECONDARY|BACKUP|ROOT|ADMIN|BASE|VALUE|PLAIN|RAW|V?[0-9]{1,2})"
 )
-"""Which of several: `DB_PASSWORD_OLD`, `API_KEY_2`."""
-_SOMETIMES: Final = (
+"""Endings that number or qualify a variable: `DB_PASSWORD_OLD`, `API_KEY_2`."""
+_AMBIGUOUS_NAME: Final = (
     "(?i:keys?|pat|pass|api|auth|login|licen[cs]e|jwt|creds?|credentials?|webhook|[_-]sk"
     "|tokens|secrets|passwords)"
 )
-"""What is a secret if it looks like one."""
+"""Names of many things; the value is a secret only if it looks random."""
 _ASSIGNED: Final = r"""\\{0,3}["']?[ \t]{0,24}[:=]"""
 _OPENED: Final = r"""[=>~]?[ \t]{0,24}\\{0,3}["']{0,3}"""
 _PAIRED: Final = (
     r"""\\{0,3}["'],?[ \t]{0,4}\r?\n?[ \t]{0,16}\\{0,3}["']?[Vv]alue\\{0,3}["']?[ \t]?[:=]"""
 )
-"""A name and a value side by side: `{"name": "DB_PASSWORD", "value": "…"}`, `key="…" value="…"`."""
+"""The text between a name and its value in a pair: `{"name": "DB_PASSWORD", "value": "…"}`,
+`key="…" value="…"`."""
 _YAML_PAIRED: Final = r"(?:\\[rn]|[ \t\r\n]){1,32}value[ \t]?:"
-# Most text has URLs and few have a user, so the lead goes on to the colon. `?` is not excluded,
-# though it ends a host: it also stands for the characters that `_one_byte_each` cannot keep.
+# URLs are common and users in them are rare, so the lead goes up to the colon. `?` may stand in it,
+# although it ends a host, because it replaces lone surrogates in encoded text.
 _URL_USER: Final = r"""://[^\s/#"'<>`\\:]{0,90}:"""
 _OPTION_NAME: Final = (
     "(?:[a-z0-9]{1,16}-){0,3}(?:api-?key|token|passw(?:or)?d|passphrase|secret|pass|pwd|pat"
     "|(?:access|secret|private|account|auth|license)-key|credentials?)"
 )
 _STATEMENT: Final = r"(?i:identified[ ](?:with[ ][a-z0-9_]{1,32}[ ])?by|password)[ \t]{1,2}"
-_SAID: Final = (
+_PHRASE: Final = (
     f"(?:(?i:passphrase|passcode|api key|secret key|access token)|{_FOREIGN_NAME})[ ](?i:{_IS})"
 )
 _SETTERS: Final = (
@@ -172,17 +161,20 @@ _NAMED_ELEMENT: Final = (
     r"<(?i:string|value)(?:[ ][^<>]{0,24})?>)"
 )
 _USER_FIRST: Final = r"(?:user(?:name|[ _]?id)?|uid|login)[ ]?=[ ]?[^\s;=]{1,40}[ \t;,]{1,3}"
-_BEGUN_HEX: Final = 12
-_BEGUN: Final = 16
-_BEGUN_USER: Final = 12
-"""So much is shown of a word before it is held, if it may be one that is known by its end."""
-_ENDING: Final = "|".join(f"(?:{ending.form})" for ending in ENDINGS)
-_SIGNS: Final = "|".join(ending.sign for ending in ENDINGS)
+SHOWN_HEX_CHARS: Final = 12
+SHOWN_CHARS: Final = 16
+_SHOWN_USER: Final = 12
+"""The number of characters of a word that are shown before the word is held, if only its end can
+tell whether it is a token."""
+SUFFIX_PATTERN: Final = "|".join(f"(?:{ending.pattern})" for ending in TOKEN_SUFFIXES)
+FIXED_PARTS: Final = "|".join(ending.fixed_part for ending in TOKEN_SUFFIXES)
 
 _LABELS: Final = (
     RedactionRule("labelled value", ValueShape(), lead=_NAME + _ASSIGNED),
     RedactionRule("authorization header", Credentials(), lead=f"(?i:authorization){_ASSIGNED}"),
-    RedactionRule("bearer token", Scheme(r"A-Za-z0-9._~+/=\-", 8), lead=r"(?i:bearer)[ \t]"),
+    RedactionRule(
+        "bearer token", SchemeCredentials(r"A-Za-z0-9._~+/=\-", 8), lead=r"(?i:bearer)[ \t]"
+    ),
     RedactionRule("URL password", UrlPassword(), lead=_URL_USER),
     RedactionRule("named value", ValueShape(), lead=f"{_NAME}(?:{_PAIRED}|{_YAML_PAIRED})"),
     RedactionRule(
@@ -201,8 +193,9 @@ _LABELS: Final = (
     RedactionRule(
         "key",
         KeyShape(),
-        lead=f"{_SOMETIMES}{_ASSIGNED}",
-        quick=f"{_SOMETIMES}{_ASSIGNED}{_OPENED}{at_least(KeyShape.begun, KeyShape.alphabet)}",
+        lead=f"{_AMBIGUOUS_NAME}{_ASSIGNED}",
+        prefilter=f"{_AMBIGUOUS_NAME}{_ASSIGNED}{_OPENED}"
+        + at_least(KeyShape.first_chars, KeyShape.alphabet),
     ),
     RedactionRule(
         "key variable",
@@ -231,14 +224,17 @@ _LABELS: Final = (
     RedactionRule("element", Element(), lead=_ELEMENT),
     RedactionRule("named element", Element(is_word=True), lead=_NAMED_ELEMENT),
     RedactionRule(
-        "told password", ValueShape(), lead=rf"{_SAID}(?:[ ]now)?[ ]?[:=]", whole_word=True
+        "password after a phrase and a colon",
+        ValueShape(),
+        lead=rf"{_PHRASE}(?:[ ]now)?[ ]?[:=]",
+        whole_word=True,
     ),
-    RedactionRule("said password", PhraseShape(), lead=rf"{_SAID}[ ]", whole_word=True),
+    RedactionRule("password after a phrase", PhraseShape(), lead=rf"{_PHRASE}[ ]", whole_word=True),
     RedactionRule(
         "statement",
         QuotedOnly(),
         lead=_STATEMENT,
-        quick=rf"""{_STATEMENT}(?:["']|\z)""",
+        prefilter=rf"""{_STATEMENT}(?:["']|\z)""",
         whole_word=True,
     ),
     RedactionRule(
@@ -249,7 +245,10 @@ _LABELS: Final = (
     ),
     RedactionRule("cookie header", Cookies(), lead="(?i:cookie):[ \\t]", whole_word=True),
     RedactionRule(
-        "basic credentials", Scheme("A-Za-z0-9+/=", 8), lead=r"Basic[ \t]", whole_word=True
+        "basic credentials",
+        SchemeCredentials("A-Za-z0-9+/=", 8),
+        lead=r"Basic[ \t]",
+        whole_word=True,
     ),
     RedactionRule(
         "query parameter",
@@ -258,11 +257,11 @@ _LABELS: Final = (
     ),
     RedactionRule(
         "private key block",
-        Armour(),
+        PrivateKeyBlock(),
         lead="BEGIN (?:[A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1) ?-{4}",
     ),
-    RedactionRule("PuTTY private key", Lines(), lead="Private-Lines:[ ]"),
-    RedactionRule("one of several", ValueShape(), lead=f"{_UPPER_NAME}_{_VARIANTS}="),
+    RedactionRule("PuTTY private key", PuttyKeyLines(), lead="Private-Lines:[ ]"),
+    RedactionRule("numbered variable", ValueShape(), lead=f"{_UPPER_NAME}_{_VARIANTS}="),
     RedactionRule("preshared key", ValueShape(), lead=f"(?i:psk){_ASSIGNED}", whole_word=True),
     RedactionRule(
         "password in another language",
@@ -272,45 +271,45 @@ _LABELS: Final = (
     ),
     RedactionRule(
         "URL user",
-        UrlUser(_BEGUN_USER),
-        lead=f"//[A-Za-z0-9_-]{{{_BEGUN_USER}}}",
-        quick=rf"//[A-Za-z0-9_-]{{{_BEGUN_USER}}}(?:[A-Za-z0-9_-]{{8}}[A-Za-z0-9_-]*[@:]|[A-Za-z0-9_-]*\z)",
+        UrlUser(_SHOWN_USER),
+        lead=f"//[A-Za-z0-9_-]{{{_SHOWN_USER}}}",
+        prefilter=rf"//[A-Za-z0-9_-]{{{_SHOWN_USER}}}(?:[A-Za-z0-9_-]{{8}}[A-Za-z0-9_-]*[@:]|[A-Za-z0-9_-]*\z)",
     ),
-    RedactionRule("JSON web token", Dotted(), prefixes=("eyJ",), hides_prefix=True),
+    RedactionRule("JSON web token", JsonWebToken(), prefixes=("eyJ",), hides_prefix=True),
 )
 
 
-_STRANGE_RULE: Final = RedactionRule(
+_OTHER_SCRIPT_RULE: Final = RedactionRule(
     "password in another script",
     ValueShape(),
-    lead=rf"(?:{'|'.join(_STRANGE_NAMES)})[ \t]{{0,4}}(?:[:=]|：)",
+    lead=rf"(?:{'|'.join(_OTHER_SCRIPT_NAMES)})[ \t]{{0,4}}(?:[:=]|：)",
 )
 
 
-def _alternatives(words: Sequence[str]) -> str:
-    """A pattern for any of these words, with their common beginnings taken together."""
+def alternatives(words: Sequence[str]) -> str:
+    """Return a pattern for any of these words in which common beginnings are shared."""
     if len(words) == 1:
         return re.escape(words[0])
     heads: dict[str, list[str]] = {}
     for word in words:
         heads.setdefault(word[:1], []).append(word[1:])
     branches = [
-        re.escape(head) + (_alternatives(tails) if any(tails) else "")
-        for head, tails in sorted(heads.items(), reverse=True)  # an empty one comes last
+        re.escape(head) + (alternatives(tails) if any(tails) else "")
+        for head, tails in sorted(heads.items(), reverse=True)  # an empty head comes last
     ]
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
 
 
 def _families() -> Iterator[RedactionRule]:
-    """One rule for all beginnings after which the same must come."""
+    """Yield one rule for all families after whose prefixes the same characters must come."""
     alike: dict[tuple[Token, bool], list[Family]] = {}
     for family in FAMILIES:
-        shape = Token(family.rest, family.least, mixed=family.whole)
+        shape = Token(family.rest, family.least, mixed=family.full_length)
         if family.lead:
             whole = family.lead[0].isalnum()
             yield RedactionRule(family.id, shape, lead=family.lead, whole_word=whole)
         elif not _is_covered(family):
-            alike.setdefault((shape, family.is_hidden_whole), []).append(family)
+            alike.setdefault((shape, family.hides_prefix), []).append(family)
     for (shape, hidden), families in alike.items():
         prefixes = dict.fromkeys(family.prefix for family in families)
         name = f"like {families[0].id}"
@@ -318,429 +317,38 @@ def _families() -> Iterator[RedactionRule]:
 
 
 def _is_covered(family: Family) -> bool:
-    """Whether a beginning that is hidden leads to the same: `sk-proj-` is `sk-` and more."""
+    """Whether a hidden prefix leads to the same result: `sk-proj-` begins with `sk-`."""
     return any(
         other.rest == family.rest
         and (other.prefix, other.least) != (family.prefix, family.least)
         and family.prefix.startswith(other.prefix)
         and other.least - len(family.prefix) + len(other.prefix) <= family.least
         and run_of(other.rest).fullmatch(family.prefix[len(other.prefix) :])
-        for other in _HIDDEN_WHOLE
+        for other in _HIDDEN_PREFIX_FAMILIES
     )
 
 
-_HIDDEN_WHOLE: Final = [family for family in FAMILIES if family.is_hidden_whole]
+_HIDDEN_PREFIX_FAMILIES: Final = [family for family in FAMILIES if family.hides_prefix]
 
 _PROGRAMS: Final = RedactionRule(
-    "command", CommandShape(), lead=f"{_alternatives(sorted(COMMANDS))}[ \\t]", whole_word=True
+    "command", CommandShape(), lead=f"{alternatives(sorted(COMMANDS))}[ \\t]", whole_word=True
 )
 
-_ENDINGS: Final = tuple(
-    RedactionRule(name, SuffixShape(_ENDING, begun), lead=lead, whole_word=True, quick=_SIGNS)
-    for name, begun, lead in (
-        ("hexadecimal known by its end", _BEGUN_HEX, f"[0-9a-f]{{{_BEGUN_HEX}}}"),
-        ("word known by its end", _BEGUN, rf"[A-Za-z0-9+/_\-]{{{_BEGUN}}}"),
+SUFFIX_RULES: Final = tuple(
+    RedactionRule(
+        name, SuffixShape(SUFFIX_PATTERN, shown), lead=lead, whole_word=True, prefilter=FIXED_PARTS
+    )
+    for name, shown, lead in (
+        ("hexadecimal known by its end", SHOWN_HEX_CHARS, f"[0-9a-f]{{{SHOWN_HEX_CHARS}}}"),
+        ("word known by its end", SHOWN_CHARS, rf"[A-Za-z0-9+/_\-]{{{SHOWN_CHARS}}}"),
     )
 )
 
-RULES: Final = (*_LABELS, _PROGRAMS, *_families(), _STRANGE_RULE, *_ENDINGS)
+RULES: Final = (*_LABELS, _PROGRAMS, *_families(), _OTHER_SCRIPT_RULE, *SUFFIX_RULES)
 
-_BY_PREFIX: Final[dict[str, list[int]]] = {}
-for _number, _rule in enumerate(RULES):
-    for _prefix in _rule.prefixes:
-        _BY_PREFIX.setdefault(_prefix, []).append(_number)
-_HEAD: Final = 2
-_BY_HEAD: Final[dict[str, list[str]]] = {}
-for _prefix in _BY_PREFIX:
-    _BY_HEAD.setdefault(_prefix[:_HEAD], []).append(_prefix)
-_ENDINGS_FROM: Final = len(RULES) - len(_ENDINGS)
-_LED: Final = [(number, rule) for number, rule in enumerate(RULES[:_ENDINGS_FROM]) if rule.lead]
 _HIDDEN: Final = [prefix for rule in RULES if rule.hides_prefix for prefix in rule.prefixes]
 UNFINISHED_LEADS: Final = frozenset(
     prefix[:length] for prefix in _HIDDEN for length in range(1, len(prefix))
 )
 PREFIX_CHARACTERS: Final = frozenset("".join(_HIDDEN))
 UNFINISHED_CHARS: Final = max(map(len, UNFINISHED_LEADS))
-
-_ANY_REST: Final = r"A-Za-z0-9_.~%+/=|:@*$,\-"
-"""Whatever may follow a prefix."""
-_WIDE: Final = re.compile(r"\{([01]),[0-9]{2}\}")
-_ESCAPED_BREAKS: Final = (b"\\n", b"\\r", b"\\t")
-_MARK: Final = r"(?:\\[nrt]|[^A-Za-z0-9])"
-"""What stands before a word. Source code and errors write a line break as `\\n`."""
-_SEARCH_BYTES: Final = 32 << 20
-"""So much the states of one search may take before RE2 throws them away and begins anew."""
-
-
-def _options() -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    options.never_capture = True
-    options.longest_match = True
-    options.max_mem = _SEARCH_BYTES
-    options.encoding = re2.Options.Encoding.LATIN1
-    return options
-
-
-def _search(pattern: bytes) -> Any:
-    """Compile a pattern that is searched in the bytes of an encoded text."""
-    return re2.compile(pattern, _options())
-
-
-@cache
-def _quick_patterns() -> tuple[str, str]:
-    """Patterns for every secret, and for little else: its lead and what must follow, as far as the
-    text goes. The first is for leads that count where a word begins, the second for all others.
-    They are wider than the rules are, so that they stay small."""
-    words: list[str] = []
-    anywhere = [_SIGNS]
-    strong = {prefix for rule in RULES for prefix in rule.prefixes if not rule.is_weak}
-    for prefixes, patterns in zip(_by_place(strong), (words, anywhere), strict=True):
-        patterns.append(f"{_alternatives(prefixes)}{at_least(FEW, _ANY_REST)}")
-    words += [
-        f"{_alternatives(sorted(rule.prefixes))}{rule.shape.ahead}"
-        for rule in RULES
-        if rule.prefixes and rule.is_weak
-    ]
-    for _, rule in _LED:
-        quick = rule.quick or f"(?:{rule.lead}){rule.shape.ahead}"
-        (words if rule.whole_word else anywhere).append(_loosened(quick))
-    return "|".join(words), "|".join(anywhere)
-
-
-def _by_place(prefixes: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Those that count where a word begins, and those that begin with a mark and count anywhere."""
-    ordered = sorted(prefixes)
-    return (
-        [prefix for prefix in ordered if prefix[0].isalnum()],
-        [prefix for prefix in ordered if not prefix[0].isalnum()],
-    )
-
-
-def _loosened(pattern: str) -> str:
-    """Without the higher counts, each of which is a state of a search."""
-    return _WIDE.sub(lambda count: "+" if count[1] == "1" else "*", pattern)
-
-
-@cache
-def _plain_search() -> Any:
-    """Secrets in UTF-8 text without invisible characters, and the first invisible character."""
-    words, anywhere = _quick_patterns()
-    pattern = f"(?:^|{_MARK})(?:{words})|{anywhere}"
-    return _search(pattern.encode() + b"|" + visible.INVISIBLE)
-
-
-@cache
-def _bare_search() -> Any:
-    """Secrets in UTF-8 text from which escape sequences were taken, so that a word may begin
-    anywhere."""
-    return _search("|".join(_quick_patterns()).encode())
-
-
-@cache
-def _anywhere_search() -> Any:
-    """Secrets that may begin in the middle of a word."""
-    return _search(_quick_patterns()[1].encode())
-
-
-@cache
-def _invisible_search() -> Any:
-    return _search(visible.INVISIBLE_BEYOND_ASCII)
-
-
-@cache
-def _invisible() -> re.Pattern[bytes]:
-    return re.compile(visible.INVISIBLE)
-
-
-@cache
-def _lead_set() -> Any:
-    """The leads of `_LED`, then all prefixes and at last the fixed parts of words known by their
-    end, to be told which of them stand at a place, or after the mark at that place."""
-    leads = re2.Set.MatchSet(_options())
-    mark = rf"(?:{_MARK}[\x80-\xbf]*)?"  # all bytes of it
-    for _, rule in _LED:
-        leads.Add(rf"{mark}(?:{_loosened(rule.lead)})".encode())
-    leads.Add(f"{mark}{_alternatives(sorted(_BY_PREFIX))}".encode())
-    leads.Add(f"{mark}(?:{_SIGNS})".encode())
-    leads.Compile()
-    return leads
-
-
-def _find_leads(text: str, start: int, found: set[tuple[int, int, int]]) -> bool:
-    """Add (end, start, number of its rule) of each lead that starts here or after the mark here: of
-    the leads of `_LED` at one place only the first one counts.
-
-    Returns:
-        Whether the fixed part of a word known by its end starts here.
-    """
-    numbers = _lead_set().Match(text[start : start + 2 * LEAD_CHARS].encode("utf-8", "replace"))
-    if numbers is None:
-        return False
-    first = text[start]
-    stop = start + (1 if first in _ALPHANUMERIC else 3 if first == "\\" else 2)
-    numbers.sort()
-    for place in range(start, stop):
-        for each in numbers:
-            if each >= len(_LED):
-                break
-            number, rule = _LED[each]
-            if lead := _compiled(rule.lead).match(text, place):
-                found.add((lead.end(), place, number))
-                break
-        for prefix in _BY_HEAD.get(text[place : place + _HEAD], ()):
-            if text.startswith(prefix, place):
-                end = place + len(prefix)
-                found.update([(end, place, number) for number in _BY_PREFIX[prefix]])
-    return bool(numbers[-1] > len(_LED))
-
-
-_ALPHANUMERIC: Final = frozenset(string.ascii_letters + string.digits)
-_INSIDE_WORD: Final = re.compile("(?<=[A-Za-z0-9])[A-Za-z0-9-]")
-
-
-@cache
-def _compiled(lead: str) -> re.Pattern[str]:
-    return re.compile(lead, re.ASCII)
-
-
-def _words_begun(text: str, begin: int, breaks: Iterable[int], may_end: bool) -> list[int]:
-    """Where a word known by its end may begin: anywhere, if such an end is in the text, else in the
-    word that is not over yet."""
-    if not may_end:
-        if not ends_in_word(text):
-            return []
-        begin = max(
-            begin, len(text.rstrip(_WORD_CHARACTERS)), len(text) - _BEGUN - SuffixShape.most
-        )
-    starts = [each.start() for each in WORD_START.finditer(text, begin)]
-    return starts + [each for each in breaks if each >= begin and text[each - 1 : each].isalnum()]
-
-
-def ends_in_word(text: str) -> bool:
-    """Whether the word at the end of the text is long enough to be known by its end."""
-    return _WORD.match(text, len(text) - _BEGUN_HEX) is not None
-
-
-def _word_begun(text: str, start: int) -> tuple[int, int, int] | None:
-    """A word that may be one of those known by their end: up to where it is shown, its start and
-    the number of its rule.
-
-    None if it is over, and is no such word.
-    """
-    word = _WORD.match(text, start)
-    if word is None or (word.end() < len(text) and not _whole_ending().fullmatch(word[0])):
-        return None
-    for number, is_likely in enumerate((is_hexadecimal, is_jumbled), _ENDINGS_FROM):
-        begun = _compiled(RULES[number].lead).match(word[0])
-        if begun and is_likely(begun[0]):
-            return start + begun.end(), start, number
-    return None
-
-
-_WORD: Final = re.compile(rf"[A-Za-z0-9+/=_\-]{{{_BEGUN_HEX},{SuffixShape.most}}}+")
-
-
-WORD_START: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]")
-_WORD_CHARACTERS: Final = string.ascii_letters + string.digits + "+/=_-"
-
-
-@cache
-def _whole_ending() -> re.Pattern[str]:
-    return re.compile(_ENDING)
-
-
-def _literal_search(literals: tuple[str, ...]) -> Any:
-    """The beginnings of these literals, in UTF-8 text with sequences anywhere."""
-    leads = {text[:LITERAL_LEAD].encode("utf-8", "replace") for text in literals}
-    return _search(b"|".join(map(visible.permeable, sorted(leads))))
-
-
-@dataclass(frozen=True, slots=True)
-class Rulebook:
-    """The rules with a caller's literals: what lanes are made from."""
-
-    marker: str
-    literals: tuple[str, ...] = ()
-    _literal_search: Any = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        search = _literal_search(self.literals) if self.literals else None
-        object.__setattr__(self, "_literal_search", search)
-
-    def quiet_until(self, text: str, breaks: Collection[int] = (), seen: int = 0) -> int:
-        """Return how many characters can be passed over, because no secret begins in them.
-
-        A secret that begins near the end, and is not long enough yet to be told, does not count.
-        The text has no control strings in it. Words begin at `breaks` too, where sequences stood
-        that were taken from the text. Leads that end in the text that was `seen` do not count.
-        """
-        end = visible.end_of_finished(text) if "\x1b" in text else None
-        data = text[:end].encode("utf-8", "replace")
-        literal = self._literal_search.search(data) if self._literal_search else None
-        quiet = len(text) if literal is None else _line_before(data, literal.start())
-        past = seen if len(data) == len(text) else len(text[:seen].encode("utf-8", "replace"))
-        if end is None and not breaks:
-            at = self._first_secret(_matches(_plain_search(), data, past), text, data)
-            if at is None:
-                return quiet
-            if not _invisible().match(data, at):
-                return min(quiet, _line_before(data, at))
-        marked = _marked(data)
-        bare = marked.replace(b"\0", b"")
-        counts = _Places(bare, marked, text, breaks)
-        matches = _matches(_bare_search(), bare, past, counts=counts)
-        at = self._first_secret(matches, bare.decode(), bare)
-        if at is None:
-            return quiet
-        return min(quiet, visible.place(visible.split(text[:end])[0], _line_before(bare, at)))
-
-    def glance(self, rule: RedactionRule, text: str, position: int) -> Verdict | None:
-        """As `Shape.glance`, for text that may have been redacted before."""
-        verdict = rule.shape.glance(text, position)
-        if verdict is None or verdict[0] < verdict[1] or not self.marker:
-            return verdict
-        is_near = text.find(self.marker, position, position + _NEAR_CHARS) >= 0
-        return None if is_near else verdict
-
-    def _first_secret(self, matches: Iterable[int], text: str, data: bytes) -> int | None:
-        """Where the first match is that cannot be dismissed, or the first invisible character.
-
-        What was dismissed in the same line counts with it: a lane has to read that, too.
-        """
-        line = -1
-        for start in matches:
-            if line < 0 or data.find(b"\n", line, start) >= 0:
-                line = start
-            if _invisible().match(data, start):
-                return start
-            if not self._is_nothing(text, data, start):
-                return line
-        return None
-
-    def _is_nothing(self, text: str, data: bytes, start: int) -> bool:
-        """Whether a match of the search can be dismissed at a glance: no lead there leads to a
-        secret."""
-        leads: set[tuple[int, int, int]] = set()
-        place = start if len(data) == len(text) else _count(data, start)
-        if _find_leads(text, place, leads):
-            return False
-        for end, _, number in leads:
-            verdict = self.glance(RULES[number], text, end)
-            if verdict is None or verdict[0] < verdict[1]:
-                return False
-        return bool(leads)
-
-    def leads(
-        self, text: str, begin: int, after: int, breaks: Iterable[int] = ()
-    ) -> list[tuple[int, int, RedactionRule]]:
-        """(end, start, rule) of each lead that starts at `begin` or later and ends past `after`.
-
-        Words begin at `breaks` too.
-        """
-        found: set[tuple[int, int, int]] = set()
-        may_end = False
-        for start in self.starts(text, begin, after):
-            may_end |= _find_leads(text, start, found)
-        for start in breaks:
-            if start >= begin and _INSIDE_WORD.match(text, start):
-                _find_leads(text, start, found)
-        for start in _words_begun(text, begin, breaks, may_end):
-            if word := _word_begun(text, start):
-                found.add(word)
-        return [
-            (end, start, RULES[number])
-            for end, start, number in sorted(found)
-            if end > after and start >= begin
-        ]
-
-    def is_word_begun(self, text: str, breaks: Iterable[int]) -> bool:
-        """Whether the text ends in a word that may turn out to be one known by its end."""
-        starts = _words_begun(text, 0, breaks, may_end=False)
-        return any(_word_begun(text, start) for start in starts)
-
-    def starts(self, text: str, begin: int, after: int) -> Iterator[int]:
-        """Where a lead may start that ends past `after` and leads to a secret, in visible text, or
-        the mark before it: every place where one does, and few others."""
-        data = text.encode("utf-8", "replace")
-        if len(data) == len(text):
-            return _matches(_plain_search(), data, after, max(0, begin - 2))
-        at, past = (len(text[:each].encode("utf-8", "replace")) for each in (begin, after))
-        matches = _matches(_plain_search(), data, past, max(0, at - 2))
-        return (_count(data, start) for start in matches)
-
-
-_AFTER_MARK: Final = re.compile(rb"(?<=[^A-Za-z0-9\\])[A-Za-z0-9]")
-"""The first character of a word: no search needs to begin here if it began before."""
-
-
-class _Places:
-    """Tells whether a match counts in a text from which sequences were taken.
-
-    Words may begin where a sequence stood, so the search finds leads in the middle of words too.
-    """
-
-    def __init__(self, bare: bytes, marked: bytes, text: str, breaks: Iterable[int]) -> None:
-        self._bare = bare
-        self._marked = marked
-        self._text = text
-        self._breaks = breaks
-
-    @cached_property
-    def _begins(self) -> set[int]:
-        before = (len(self._text[:each].encode("utf-8", "replace")) for each in self._breaks)
-        return {*before, *accumulate(map(len, self._marked.split(b"\0")))}
-
-    def __call__(self, start: int) -> bool:
-        return (
-            _opens_word(self._bare, start)
-            or start in self._begins
-            or _anywhere_search().match(self._bare, start) is not None
-        )
-
-
-def _matches(
-    search: Any,
-    data: bytes,
-    past: int,
-    at: int = 0,
-    counts: Callable[[int], bool] | None = None,
-) -> Iterator[int]:
-    """Where each match starts that ends past a place, and counts. What comes right after a mark
-    that is told is not told again."""
-    while (found := search.search(data, at)) is not None:
-        start, end = found.span()
-        at = start + 1
-        if end > past and (counts is None or counts(start)):
-            yield start
-            if _AFTER_MARK.match(data, at):
-                at += 1
-
-
-def _opens_word(data: bytes, start: int) -> bool:
-    """Whether a word may begin here: see `Lane`."""
-    inside = data[start - 1 : start].isalnum() if start else False
-    here = data[start : start + 1]
-    return not (inside and (here.isalnum() or here == b"-")) or (
-        data[max(0, start - 2) : start] in _ESCAPED_BREAKS
-    )
-
-
-def _count(data: bytes, end: int) -> int:
-    """Return the number of characters in UTF-8 up to a place, the last of which may be cut."""
-    return len(data[:end].decode("utf-8", "ignore"))
-
-
-def _marked(data: bytes) -> bytes:
-    """Return UTF-8 text with a NUL in the place of each sequence and invisible character."""
-    data = visible.marked(data)
-    if data.isascii() or _invisible_search().search(data) is None:
-        return data
-    return visible.marked_beyond_ascii(data)
-
-
-def _line_before(data: bytes, position: int) -> int:
-    """Return the characters of UTF-8 before the line of a position, or before the last part of a
-    long line."""
-    start = max(data.rfind(b"\n", 0, position) + 1, position - LEAD_CHARS)
-    return _count(data, start)

@@ -1,11 +1,12 @@
-"""What stands after a label: a secret, or code, a placeholder or prose that only mentions one.
+"""Judgement of a value after a label: it is a secret, or it is code, a placeholder or prose that
+only mentions one.
 
 A word after `password=` is a secret. `password: str`, `token = self.next()`, `secret=secret` and
-`TOKEN=${TOKEN}` are none, and a redactor that hides them spoils source code, diffs and manuals. The
-judgement is made of the label, how the value is assigned, the value, and the one character after
-it; so a stream holds a short value until it ends. In doubt it is a secret.
+`TOKEN=${TOKEN}` are not, and hiding them would spoil source code, diffs and manuals. The judgement
+uses the label, the form of the assignment, the value, and the one character after it; a stream
+therefore holds a short value until it ends. A value in doubt is a secret.
 
-Functions over text, for `shapes`.
+The functions are pure; the shapes use them.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from itertools import pairwise
 from typing import Final
 
 JUDGED_CHARS: Final = 48
-"""A longer value is not judged: it is a secret."""
+"""A longer value is a secret without judgement."""
 LABEL_CHARS: Final = 64
-"""So much of the text before a value is looked at."""
+"""The length of the text before a value that is examined."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -33,7 +34,7 @@ _KEYWORDS: Final = _words(
     required self str string true tuple type undefined union unset void yes yield
     """
 )
-"""What a value is in source code when it is a type or nothing at all."""
+"""Values in source code that are types or constants."""
 _PROSE: Final = _words(
     """
     a all an and any are argument arguments as at be been but by can cannot command could directive
@@ -55,7 +56,7 @@ _STATES: Final = _words(
     verified xfail xpass
     """
 )
-"""What is said of a secret, and how a test with its name ended."""
+"""Words that describe a secret, and results of a test with its name."""
 _KEYBOARD: Final = re.compile(
     r"(?i)(?:[lr]?(?:alt|ctrl|control|shift|super|win|meta|hyper|cmd)(?:_[lr])?|f[0-9]{1,2}|menu|caps"
     r"(?:_?lock)?|esc(?:ape)?|return|enter|tab|space|delete|insert|home|end|prior|next|up|down|left"
@@ -71,21 +72,21 @@ _EXAMPLES: Final = _words("pass passwd password pwd")
 _IDENTIFIER: Final = string.ascii_letters + string.digits + "_.-"
 _OWNERS: Final = ("self.", "cls.", "this.")
 _ESCAPES: Final = re.compile(r"\\[rn].*", re.DOTALL)
-"""The end of a line in source code, and what comes after it."""
+"""An escaped line break in source code, and the text after it."""
 _ONLY_ESCAPES: Final = re.compile(r"(?:\\(?:[abfnrtv0]|x[0-9a-f]{2}|u[0-9a-f]{4})\W?)+")
 _LOWER_PATH: Final = re.compile(r"(?:~|\.{1,2})?(?:/[a-z0-9._-]+){2,}/?")
-"""A path, and not the base64 that may look like one."""
+"""A path in small letters, which base64 rarely looks like."""
 _TEMPLATE: Final = re.compile(r"\{[A-Za-z_][\w.()]*[!:}]", re.ASCII)
-_BEGINNING: Final = re.compile(r"[A-Za-z0-9]{1,8}[_-]")
-"""What is public of a token: `"ghp_" + …`."""
+_PUBLIC_PREFIX: Final = re.compile(r"[A-Za-z0-9]{1,8}[_-]")
+"""The public prefix of a token: `"ghp_" + …`."""
 _TAG: Final = re.compile(r"![a-z]+")
-"""YAML's, before a value that is encrypted."""
+"""A YAML tag before an encrypted value."""
 _FORMAT: Final = re.compile(r"[<>^=+\- #0-9.,]*[a-zA-Z%]?\}")
 _COMPOUND: Final = re.compile(r"[A-Za-z_-]+")
 _LAST_WORDS: Final = re.compile(r"(?:token|passw(?:or)?d|secret|key|passphrase)\Z")
 _NO_LETTERS: Final = re.compile(r"[^a-z]")
 _SENTENCE: Final = re.compile(r"[a-z']+[.,!?]*")
-_MORAL: Final = re.compile(
+_ARTICLE: Final = re.compile(
     r"(?i)(?:\A|[^\w])(?:the|a|an|its|his|her|their|our|my|real|only|whole)[ ]\Z"
 )
 _ALGORITHM: Final = re.compile(
@@ -98,7 +99,7 @@ _PART: Final = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
 _CALL: Final = re.compile(r"(?:[A-Za-z_]+|[A-Za-z_]\w*[._][\w.]*)[(\[]", re.ASCII)
 _SPACED_CALL: Final = re.compile(r"[A-Za-z_][\w.]*[(\[]", re.ASCII)
 _AFTER_CALL: Final = frozenset("\"'\r\n")
-"""What comes after the opening bracket of a call, if it is no argument."""
+"""Characters after the opening bracket of a call that are no argument."""
 _REFERENCE: Final = re.compile(
     r"""
       \$\{?\{?[ ]?[A-Z_][A-Z0-9_]*[ ]?\}{0,2}      # $NAME, ${NAME}
@@ -114,9 +115,9 @@ _REFERENCE: Final = re.compile(
     """,
     re.VERBOSE | re.ASCII,
 )
-"""The whole of it names a secret, or stands for one."""
-_TAIL: Final = re.compile(r"[)\]}][)\]}.].*\Z|[)\]};:.`>&|]*\Z", re.DOTALL)
-"""What ends an expression, or a sentence."""
+"""A complete value that refers to a secret or stands in its place."""
+_CLOSING: Final = re.compile(r"[)\]}][)\]}.].*\Z|[)\]};:.`>&|]*\Z", re.DOTALL)
+"""Characters that end an expression or a sentence."""
 _PATH: Final = re.compile(
     r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\][A-Za-z._-]|~\Z|\.{1,2}\Z|/\Z|https?:|file:"
 )
@@ -126,7 +127,8 @@ _PLACEHOLDER: Final = re.compile(
 
 
 class SecretLabel:
-    """What a value stands after. It is taken apart when somebody asks: most values tell enough."""
+    """The label before a value. It is parsed when one of its properties is first read, because most
+    values can be judged without."""
 
     def __init__(self, text: str, spaced: bool) -> None:
         self.separator = text[-1:]
@@ -143,42 +145,43 @@ class SecretLabel:
 
     @property
     def name(self) -> str:
-        """The identifier, as far as it is near."""
+        """The identifier, as far as it is within `LABEL_CHARS`."""
         return self._parts[0]
 
     @property
     def spaced(self) -> bool:
-        """Blanks stand around the separator."""
+        """Whether blanks stand around the separator."""
         return self._parts[1]
 
     @property
     def before(self) -> str:
-        """The character before the name, blanks left out."""
+        """The character before the name, without blanks."""
         return self._parts[2]
 
     @property
     def is_variable(self) -> bool:
-        """A shell's assignment, or a line of a file of them: `DB_PASSWORD=`."""
+        """Whether the label is a variable of a shell or of an `.env` file: `DB_PASSWORD=`."""
         return not self.spaced and self.separator == "=" and self.name[-1:].isupper()
 
     @property
-    def is_moral(self) -> bool:
-        """`The secret: …`, in prose."""
+    def is_prose(self) -> bool:
+        """Whether the label is part of a sentence: `The secret: …`."""
         return (
             self.spaced
             and self.separator == ":"
             and self.name.lower() == "secret"
-            and _MORAL.search(self._text.rstrip(" \t")[: -len(self.name)]) is not None
+            and _ARTICLE.search(self._text.rstrip(" \t")[: -len(self.name)]) is not None
         )
 
     @property
     def is_code(self) -> bool:
-        """One of several targets, or an attribute: `user, password = …`, `self.token = …`."""
+        """Whether the label is one of several targets, or an attribute: `user, password = …`,
+        `self.token = …`."""
         return self.spaced and (self.before == "," or self.name.startswith(_OWNERS))
 
 
 def is_plain(value: str) -> bool:
-    """Whether it needs no judgement: letters and digits, and no word or number."""
+    """Whether a value needs no judgement: letters and digits, and neither a word nor a number."""
     return len(value) > 3 and value.isalnum() and not value.isalpha() and not value.isdigit()
 
 
@@ -186,11 +189,17 @@ def is_mention(label: SecretLabel, value: str, after: str) -> bool:
     """Whether a bare value is code, a placeholder or prose. `after` is the character after it."""
     if is_plain(value):
         return False
+    if value.isalpha() and value.lower() in _KEYWORDS:
+        return True
     value = _ESCAPES.sub("", value)
-    bare = _TAIL.sub("", value)
+    bare = _CLOSING.sub("", value)
     if not bare or _LOWER_PATH.fullmatch(bare):
         return True
-    if _REFERENCE.fullmatch(value) or _REFERENCE.fullmatch(bare) or _repeats(label.name, bare):
+    if (
+        _REFERENCE.fullmatch(value)
+        or _REFERENCE.fullmatch(bare)
+        or _repeats_label(label.name, bare)
+    ):
         return True
     lower = bare.lower()
     if lower in _KEYWORDS or lower in _STATES or _TEMPLATE.match(value):
@@ -207,7 +216,7 @@ def _is_code_or_prose(label: SecretLabel, value: str, bare: str, after: str) -> 
         or (label.spaced and value.startswith("["))
         or (label.spaced and len(value) < 4 and not any(map(str.isalnum, value)))
         or (label.separator == ":" and label.spaced and bare.lower() in _PROSE)
-        or (label.is_moral and _SENTENCE.fullmatch(value) is not None)
+        or (label.is_prose and _SENTENCE.fullmatch(value) is not None)
         or (label.spaced and after == " " and _TAG.fullmatch(value) is not None)
         or (label.before == "{" and _FORMAT.match(value) is not None)
         or (label.spaced and _NUMBER.fullmatch(bare) is not None)
@@ -215,12 +224,12 @@ def _is_code_or_prose(label: SecretLabel, value: str, bare: str, after: str) -> 
         or (after in {"(", "["} and _PART.fullmatch(value) is not None)
         or (named and (closed or label.is_code or (after in {",", "}"} and bare.isupper())))
         or (_DOTTED.fullmatch(bare) is not None and not _digits(bare) and (label.spaced or closed))
-        or _names(label.name, bare)
+        or _contains_label(label.name, bare)
     )
 
 
 def is_quoted_mention(label: SecretLabel, value: str) -> bool:
-    """Whether a quoted value only names a secret, or stands for one."""
+    """Whether a quoted value only names a secret, or stands in its place."""
     if is_plain(value):
         return False
     if "\\" in value:
@@ -230,9 +239,9 @@ def is_quoted_mention(label: SecretLabel, value: str) -> bool:
         or _LOWER_PATH.fullmatch(value) is not None
         or _REFERENCE.fullmatch(value) is not None
         or _TEMPLATE.match(value) is not None
-        or _BEGINNING.fullmatch(value) is not None
-        or _repeats(label.name, value)
-        or _names(label.name, value)
+        or _PUBLIC_PREFIX.fullmatch(value) is not None
+        or _repeats_label(label.name, value)
+        or _contains_label(label.name, value)
     )
 
 
@@ -242,9 +251,9 @@ def is_template(prefix: str, value: str) -> bool:
 
 
 def is_argument_mention(value: str) -> bool:
-    """Whether what follows an option is prose or a placeholder: `--token TOKEN`, `--token is`."""
+    """Whether the word after an option is prose or a placeholder: `--token TOKEN`, `--token is`."""
     value = _ESCAPES.sub("", value)
-    bare = _TAIL.sub("", value)
+    bare = _CLOSING.sub("", value)
     lower = bare.rstrip(",").lower()
     return (
         not any(map(str.isalnum, value))
@@ -257,32 +266,33 @@ def is_argument_mention(value: str) -> bool:
 
 
 def is_sentence(value: str) -> bool:
-    """Whether what follows `the password is` goes on with the sentence: `the password is wrong`."""
+    """Whether the word after `the password is` continues the sentence: `the password is wrong`."""
     bare = value.rstrip(".,;:!?)")
     if is_argument_mention(value) or bare.lower() in _STATES or _ALGORITHM.fullmatch(bare):
         return True
     letters = any(map(str.isalpha, bare))
     marks = any(not c.isalnum() and c not in "-'’`*_/." for c in bare)
-    return len(bare) < 6 or not letters or not (_digits(bare) or marks or _changes(bare) > 3)
+    return len(bare) < 6 or not letters or not (_digits(bare) or marks or _kind_changes(bare) > 3)
 
 
 def is_key_of_keyboard(value: str) -> bool:
-    """Whether a key is one to press: `COMPOSE_KEY=ralt`."""
+    """Whether the value is a key of the keyboard: `COMPOSE_KEY=ralt`."""
     return _KEYBOARD.fullmatch(value) is not None
 
 
 def is_reference(value: str) -> bool:
-    """Whether the whole of it names a secret, or stands for one: `${NAME}`, `<password>`, `…`."""
+    """Whether the whole value refers to a secret or stands in its place: `${NAME}`, `<password>`,
+    `…`."""
     return _REFERENCE.fullmatch(value) is not None
 
 
 def is_example(password: str) -> bool:
-    """Whether the password of a URL is one of a manual: `https://user:pass@host`."""
+    """Whether the password of a URL is an example from a manual: `https://user:pass@host`."""
     return password.lower() in _EXAMPLES or _REFERENCE.fullmatch(password) is not None
 
 
-def wraps(value: str) -> bool:
-    """Whether the call that a value begins with only wraps it: `Some("…")`, `SecretStr("…")`."""
+def is_wrapper_call(value: str) -> bool:
+    """Whether the call at the beginning of a value only wraps it: `Some("…")`, `SecretStr("…")`."""
     return value.rstrip("(").rpartition(".")[2].lower() in _WRAPPERS
 
 
@@ -291,22 +301,22 @@ def is_path(value: str) -> bool:
 
 
 def looks_random(value: str) -> bool:
-    """Whether nobody would have made this up as a name: long, and letters and digits mixed."""
+    """Whether a value is long and mixes letters and digits as no name does."""
     letters, digits = sum(map(str.isalpha, value)), _digits(value)
     if len(value) < 12 or letters < 2 or digits < 2 or is_path(value):
         return False
     changes = sum(a.isdigit() != b.isdigit() for a, b in pairwise(value))
-    return changes >= (4 if len(value) >= 16 else 6) or _changes(value) * 3 >= len(value)
+    return changes >= (4 if len(value) >= 16 else 6) or _kind_changes(value) * 3 >= len(value)
 
 
 def is_mixed(value: str) -> bool:
-    """Whether digits, capitals and small letters alternate as they do in no word."""
-    return _digits(value) > 0 and _changes(value) >= (4 if len(value) >= 20 else 3)
+    """Whether digits, capitals and small letters alternate as in no word."""
+    return _digits(value) > 0 and _kind_changes(value) >= (4 if len(value) >= 20 else 3)
 
 
 def is_jumbled(value: str) -> bool:
     """Whether the beginning of a word is more mixed than that of a name or a path."""
-    changes = _changes(value)
+    changes = _kind_changes(value)
     return changes >= 7 or (changes >= 5 and _digits(value) > 0)
 
 
@@ -316,8 +326,8 @@ def is_hexadecimal(value: str) -> bool:
 
 
 class _Kinds(dict[int, str | None]):
-    """The kind of each character, for `str.translate`: `0` a digit, `a` a small letter, `A` any
-    other letter; what is neither is left out."""
+    """The table for `str.translate` that replaces each character by its kind: `0` for a digit, `a`
+    for a small letter, `A` for any other letter. Other characters are removed."""
 
     def __missing__(self, code: int) -> str | None:
         character = chr(code)
@@ -330,8 +340,8 @@ _KINDS: Final = _Kinds()
 _CHANGES: Final = ("0a", "a0", "0A", "A0", "aA", "Aa")
 
 
-def _changes(value: str) -> int:
-    """How often small letters, capitals and digits follow on one another."""
+def _kind_changes(value: str) -> int:
+    """Count the changes between small letters, capitals and digits."""
     return sum(map(value.translate(_KINDS).count, _CHANGES))
 
 
@@ -339,16 +349,17 @@ def _digits(text: str) -> int:
     return text.translate(_KINDS).count("0")
 
 
-def _repeats(name: str, value: str) -> bool:
-    """A value that says no more than its label does: `secret=secret`, `self.token = token`."""
+def _repeats_label(name: str, value: str) -> bool:
+    """Whether a value only repeats its label: `secret=secret`, `self.token = token`."""
     if not _PART.fullmatch(value):
         return False
     last = value.rpartition(".")[2].strip("_").lower()
     return len(last) > 2 and name.rpartition(".")[2].lower().replace("-", "_").endswith(last)
 
 
-def _names(name: str, value: str) -> bool:
-    """A compound name with the label in it: `AccessTokenType`, `my-client-secret`."""
+def _contains_label(name: str, value: str) -> bool:
+    """Whether a value is a compound name that contains the label: `AccessTokenType`,
+    `my-client-secret`."""
     if not _COMPOUND.fullmatch(value) or (value.islower() and value.isalpha()):
         return False
     last = _LAST_WORDS.search(name.lower())

@@ -1,10 +1,11 @@
-"""One visible text, read rule by rule: what is hidden, what is shown, what is undecided yet.
+"""The scanner: it reads one visible text and decides which of its characters are hidden.
 
-A lane gets the text of the screen, or the body of one control string, in whatever pieces it comes.
-It finds the leads of the rules, lets a `Candidate` read on from each, and knows at any moment up to
-where everything is settled. It forgets all but the unsettled end and the length of a lead.
+A scanner gets the text of the screen, or the body of one control string, in pieces of any size. It
+finds the leads of the rules, runs a `Candidate` from each lead, and knows up to which offset
+everything is decided. It remembers only the undecided end and as much text before it as a lead can
+have.
 
-`stream` owns the lanes and the order of the output.
+`stream` owns the scanners and the order of the output.
 """
 
 from __future__ import annotations
@@ -16,15 +17,13 @@ from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Final
 
 from telex.redaction.candidate import Candidate
+from telex.redaction.prefilter import LITERAL_LEAD, WORD_START, ends_in_long_word
 from telex.redaction.rules import (
     LEAD_CHARS,
-    LITERAL_LEAD,
     PREFIX_CHARACTERS,
     UNFINISHED_CHARS,
     UNFINISHED_LEADS,
-    WORD_START,
     RedactionRule,
-    ends_in_word,
 )
 from telex.redaction.shapes import Token
 
@@ -32,62 +31,67 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Sequence
 
-    from telex.redaction.rules import Rulebook
+    from telex.redaction.prefilter import Rulebook
 
-_CUT_LITERAL: Final = RedactionRule(
-    "literal with a flood of escape sequences in it", Token(r"^\s", 0)
-)
+_CUT_LITERAL: Final = RedactionRule("literal with many escape sequences in it", Token(r"^\s", 0))
 
 
 _ESCAPED_BREAKS: Final = ("\\n", "\\r", "\\t")
 
 
-class LaneVerdict(Enum):
-    """What becomes of a piece of text."""
+class Visibility(Enum):
+    """The decision about one piece of text."""
 
     SHOWN = "shown"
     HIDDEN = "hidden"
-    """The first piece of a secret: the marker stands for it."""
+    """The first piece of a secret; the marker replaces it."""
     STILL_HIDDEN = "still hidden"
-    """A further piece of the same secret: nothing stands for it."""
+    """A further piece of the same secret; it is dropped."""
 
 
-_HIDDEN: Final = (LaneVerdict.HIDDEN, LaneVerdict.STILL_HIDDEN)
+_HIDDEN: Final = (Visibility.HIDDEN, Visibility.STILL_HIDDEN)
 
 
 class _Literal:
-    """A caller's literal, and up to where it was looked for."""
+    """A caller's literal, with the offset up to which the text was searched for it."""
 
     __slots__ = ("at", "lead", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.lead = min(LITERAL_LEAD, len(text))
-        """So much of it makes it likely; a shorter one has to be whole."""
+        """The number of characters after which the literal is likely; a shorter literal must be
+        complete."""
         self.at = 0
-        """What comes before this is decided; from here on the text may be the literal."""
+        """The text before this offset is decided; the text from here on may be the literal."""
 
-    def look(self, lane: Lane) -> None:
-        """Hide it wherever it stands, and stop where it may have begun."""
-        text, base, size = lane.text, lane.base, len(self.text)
+    def look(self, scanner: Scanner) -> None:
+        """Hide each occurrence, and stop at the first offset where the literal may have begun."""
+        text, base, size = scanner.text, scanner.base, len(self.text)
         at = max(self.at, base) - base
         while (found := text.find(self.text, at)) >= 0:
-            shown = self.lead - 1 if base + found < lane.let_go else 0
-            lane.hide(base + found + shown, base + found + size)
+            shown = self.lead - 1 if base + found < scanner.released_until else 0
+            scanner.hide(base + found + shown, base + found + size)
             at = found + 1
-        at = len(text) if lane.ended else max(at, len(text) - size + 1)
+        at = len(text) if scanner.ended else max(at, len(text) - size + 1)
         while not self.text.startswith(text[at:]):
             at = text.find(self.text[0], at + 1)
             at = len(text) if at < 0 else at
         self.at = base + at
 
-    def is_likely(self, lane: Lane) -> bool:
-        """So much of it came that the rest is expected, not merely possible."""
-        return lane.end - self.at >= self.lead
+    def is_likely(self, scanner: Scanner) -> bool:
+        """Whether enough of the literal came that the rest is expected."""
+        return scanner.end - self.at >= self.lead
 
 
-class Lane:
-    """Offsets count visible characters since the beginning of this text."""
+class Scanner:
+    """The state of one visible text. `add` appends text; `settled` is the offset up to which it is
+    decided, and `emit` returns the decisions.
+
+    Offsets count visible characters from the beginning of the text. They are in this order: `base`
+    (start of the remembered text) <= `emitted` (decisions returned) <= `settled` (decisions known)
+    <= `end`.
+    """
 
     __slots__ = (
         "_breaks",
@@ -98,32 +102,32 @@ class Lane:
         "_literals",
         "_passed",
         "base",
-        "book",
         "emitted",
         "ended",
-        "let_go",
+        "released_until",
+        "rulebook",
         "settled",
         "text",
     )
 
-    def __init__(self, book: Rulebook, hidden: Sequence[tuple[int, int]] = ()) -> None:
-        self.book = book
+    def __init__(self, rulebook: Rulebook, hidden: Sequence[tuple[int, int]] = ()) -> None:
+        self.rulebook = rulebook
         self.text = ""
-        """What is remembered: the unsettled end, and enough before it to recognise a lead."""
+        """The remembered text: the undecided end, and before it enough to recognise a lead."""
         self.base = 0
-        """The offset of the first character remembered."""
+        """The offset of the first remembered character."""
         self.emitted = 0
-        """Up to here the verdicts were given."""
+        """The offset up to which `emit` returned decisions."""
         self.settled = 0
-        """Up to here they can be."""
+        """The offset up to which decisions are known."""
         self.ended = False
-        self.let_go = 0
-        """What may have begun before this is held no longer."""
-        self._limit = 0  # candidates read no further, so that they meet each lead in its turn
-        self._breaks: list[int] = []  # where an escape sequence stands, which parts words too
+        self.released_until = 0
+        """A lead or literal that begins before this offset is no longer held back."""
+        self._limit = 0  # candidates read up to here, so that leads come in order
+        self._breaks: list[int] = []  # offsets of escape sequences, which separate words
         self._candidates: list[Candidate] = []
-        self._literals = [_Literal(text) for text in book.literals]
-        self._passed: dict[int, int] = {}  # by rule, up to where it has read at a glance
+        self._literals = [_Literal(text) for text in rulebook.literals]
+        self._passed: dict[int, int] = {}  # by rule, the offset up to which `decide` read
         self._hidden = sorted(hidden)  # a heap
         self._hiding = False
 
@@ -136,36 +140,39 @@ class Lane:
         return not self._candidates and not self._hidden and self.emitted == self.end
 
     def context(self) -> str:
-        """What is remembered of the text, when idle: enough to recognise a lead begun in it."""
+        """Return the remembered text of an idle scanner. It is long enough to recognise a lead that
+        begins in it."""
         if len(self.text) > LEAD_CHARS:
             self._forget()
         return self.text
 
     @property
     def breaks(self) -> list[int]:
-        """Where sequences stood in the text that is remembered."""
+        """The positions in the remembered text where escape sequences stood."""
         return [each - self.base for each in self._breaks] if self._breaks else []
 
-    # What the stream says.
+    # For the stream.
 
     def add(self, runs: Sequence[str]) -> None:
-        """Read on. Between two runs there was an escape sequence."""
+        """Append text and let the rules read it. An escape sequence stood between each two runs."""
         self._forget()
         before = len(self.text)
         self._append(runs)
         begin = max(0, before - LEAD_CHARS)
-        for end, start, rule in self.book.leads(self.text, begin, before, self.breaks):
+        for end, start, rule in self.rulebook.leads(self.text, begin, before, self.breaks):
             self._read_to(self.base + end)
             self._begin(rule, self.base + start)
         self._read_to(self.end)
         self._settle()
 
     def skip(self, runs: Sequence[str], may_wait: Callable[[int], bool]) -> int | None:
-        """Pass over a text without a secret, given the last runs of it, when idle; but for its end,
-        which may begin one. How many characters that are.
+        """Append the last runs of a text in which the prefilter found no secret, without reading
+        them. The scanner is idle.
 
-        None, and nothing is done, if they are too many, which `may_wait` tells, or if a word at the
-        end must be read.
+        Returns:
+            The number of characters at the end that may begin a secret; the scanner leaves them
+            out, and they must be added again. None, with nothing changed, if `may_wait` refuses
+            that number or if a word at the end must be read.
         """
         text, breaks = self.text, self._breaks
         looked = [literal.at for literal in self._literals]
@@ -173,7 +180,8 @@ class Lane:
         start = self._undecided()
         undecided = self.base + len(self.text) - start
         if (undecided and not may_wait(undecided)) or (
-            ends_in_word(self.text) and self.book.is_word_begun(self.text, self.breaks)
+            ends_in_long_word(self.text)
+            and self.rulebook.may_end_in_suffix_word(self.text, self.breaks)
         ):
             self.text, self._breaks = text, breaks
             for literal, at in zip(self._literals, looked, strict=True):
@@ -190,8 +198,8 @@ class Lane:
         return undecided
 
     def unread(self) -> int:
-        """Forget the end that may begin a secret, if that is all there is, so that it can be read
-        again with what comes next. How long that was."""
+        """Remove the undecided end, if the scanner holds nothing else, so that it can be added
+        again with the next piece. Return the number of removed characters."""
         if self._candidates or self._hidden:
             return 0
         undecided = self.end - self.emitted
@@ -203,13 +211,14 @@ class Lane:
         return undecided
 
     def force(self) -> None:
-        """What has been held the longest has been held too long: take it for a secret.
+        """Decide the first undecided text because it was held for too long: a candidate's value
+        counts as a secret.
 
-        An unfinished lead is none, only the public beginning of one: it is let go, and still
-        recognised should the rest come.
+        An unfinished lead is only the public beginning of a secret. It is shown, and still
+        recognised if its rest comes.
         """
         at = self.settled
-        self.let_go = at + 1
+        self.released_until = at + 1
         for candidate in self._candidates:
             if candidate.start is not None and candidate.start <= at:
                 candidate.force()
@@ -221,13 +230,13 @@ class Lane:
         self._settle()
 
     def finish(self) -> None:
-        """There is no more text."""
+        """End the text; every candidate is decided."""
         self.ended = True
         self._read_to(self.end)
         self._settle()
 
-    def tell(self, text: str, told: list[tuple[str, LaneVerdict]]) -> None:
-        """Give the verdicts over the next characters, which are settled."""
+    def emit(self, text: str, output: list[tuple[str, Visibility]]) -> None:
+        """Append the decisions about the next characters, which are settled, to `output`."""
         first, stop = self.emitted, self.emitted + len(text)
         here = first
         self.emitted = stop
@@ -237,23 +246,23 @@ class Lane:
                 heappush(self._hidden, (stop, end))
                 end = stop
             if start > here:
-                told.append((text[here - first : start - first], LaneVerdict.SHOWN))
+                output.append((text[here - first : start - first], Visibility.SHOWN))
                 self._hiding, here = False, start
             if end > here:
-                told.append((text[here - first : end - first], _HIDDEN[self._hiding]))
+                output.append((text[here - first : end - first], _HIDDEN[self._hiding]))
                 self._hiding, here = True, end
         if here < stop:
-            told.append((text[here - first :], LaneVerdict.SHOWN))
+            output.append((text[here - first :], Visibility.SHOWN))
             self._hiding = False
 
     def show_all(self) -> bool:
-        """Give one verdict over all text there is, if all of it is shown; false if it is not."""
+        """Mark all remaining text as emitted and return True, if all of it is shown."""
         if self._hidden or self.settled < self.end or self.emitted == self.end:
             return False
         self.emitted, self._hiding = self.end, False
         return True
 
-    # What the candidates say.
+    # For the candidates.
 
     def hide(self, start: int, end: int) -> None:
         if end > start:
@@ -266,15 +275,13 @@ class Lane:
         return self.text[position - self.base] if position < self._limit else ""
 
     def end_of(self, run: re.Pattern[str], position: int, stop: int) -> int:
-        """Where the run of characters at a position ends, as far as is known."""
+        """Return where a run of characters ends, as far as the text is known."""
         base = self.base
         found = run.match(self.text, position - base, min(self._limit, stop) - base)
         return base + found.end() if found else position
 
     def waits_at(self, position: int) -> bool:
         return position >= self._limit and not self.ended
-
-    # Its own.
 
     def _append(self, runs: Sequence[str]) -> None:
         if len(runs) > 1:
@@ -287,7 +294,7 @@ class Lane:
         if not self._candidates:
             return
         reading: list[Candidate] = []
-        rules: set[int] = set()  # that are being read to the end of a value already
+        rules: set[int] = set()  # rules with an exclusive candidate
         for each in self._candidates:
             if each.advance() and not (each.exclusive and id(each.rule) in rules):
                 reading.append(each)
@@ -303,8 +310,10 @@ class Lane:
                 return
         if self._limit <= self._passed.get(id(rule), -1):
             return
-        held = (start if start >= self.let_go else self._limit) if rule.hides_prefix else None
-        verdict = self.book.glance(rule, self.text, self._limit - self.base)
+        held = (
+            (start if start >= self.released_until else self._limit) if rule.hides_prefix else None
+        )
+        verdict = self.rulebook.decide(rule, self.text, self._limit - self.base)
         if verdict is None or (verdict[0] == verdict[1] and self._breaks[-1:] > [self._limit]):
             self._candidates.append(Candidate(self, rule, self._limit, held))
             return
@@ -323,26 +332,29 @@ class Lane:
             self._pass_hidden()
 
     def _undecided(self) -> int:
-        """Where the end of the text may begin a hidden lead or a literal, or the end itself."""
+        """Return the offset where the end of the text may begin a hidden lead or a literal; else
+        the end."""
         start = self._unfinished_lead()
         for literal in self._literals:
             literal.look(self)
-            if literal.at < start and (literal.at >= self.let_go or literal.is_likely(self)):
+            if literal.at < start and (
+                literal.at >= self.released_until or literal.is_likely(self)
+            ):
                 start = literal.at
         return max(self.emitted, start)
 
     def _pass_hidden(self) -> None:
-        """What one rule hides is settled, whatever another still waits for."""
+        """Move `settled` over text that one rule hides, whatever another rule still waits for."""
         for start, end in sorted(self._hidden):
             if start <= self.settled < end:
                 self.settled = end
 
     def _unfinished_lead(self) -> int:
-        """Where the end of the text may be the beginning of a hidden lead, or the end itself."""
+        """Return the offset where the end of the text may begin a hidden lead; else the end."""
         end = self.base + len(self.text)
         if self.ended or self.text[-1:] not in PREFIX_CHARACTERS:
             return end
-        begin = max(self.emitted, self.let_go, end - UNFINISHED_CHARS)
+        begin = max(self.emitted, self.released_until, end - UNFINISHED_CHARS)
         starts = [
             self.base + word.start() for word in WORD_START.finditer(self.text, begin - self.base)
         ]
@@ -360,14 +372,15 @@ class Lane:
         return rule.whole_word and self.text[max(0, at - 2) : at] in _ESCAPED_BREAKS
 
     def _opens_word(self, offset: int) -> bool:
-        """Whether a word may begin here; a mark may stand anywhere, but for a dash in a word."""
+        """Whether a word may begin at an offset. A mark may stand anywhere, but a dash inside a
+        word does not begin one."""
         at = offset - self.base
         before, here = self.text[max(0, at - 1) : at], self.text[at : at + 1]
         inside = before.isascii() and before.isalnum() and (here.isalnum() or here == "-")
         return not inside or offset in self._breaks
 
     def _forget(self) -> None:
-        """Drop what was emitted and is no longer needed to recognise a lead."""
+        """Drop emitted text that is not needed to recognise a lead."""
         keep = min(self.emitted, self.base + len(self.text) - LEAD_CHARS)
         if keep > self.base:
             self.text = self.text[keep - self.base :]
