@@ -320,7 +320,7 @@ async def test_no_transcript_holds_a_secret_whole_or_cut(
     """Read at once, without its escapes, and from every cursor that falls inside."""
     tried = 0
     async with rigged(transcript_max_chars=900) as rig:
-        for case in cases(counted(80, 3_000), overprinted=True):
+        for case in cases(counted(30, 1_000), overprinted=True):
             rig.clear(case.cols)
             begin = rig.session.transcript.cursor
             rig.feed(case)
@@ -339,7 +339,7 @@ async def test_no_transcript_holds_the_rest_of_a_secret_that_was_evicted(
 ) -> None:
     tried = 0
     async with rigged(transcript_max_chars=40) as rig:
-        for case in cases(counted(80, 3_000), overprinted=True):
+        for case in cases(counted(30, 1_000), overprinted=True):
             rig.clear(case.cols)
             rig.feed(case)
             for _ in range(8):

@@ -490,7 +490,6 @@ say(len(ask("x:large")["data"])); hear()
 
 
 @pytest.mark.counted
-@pytest.mark.deadline(60)
 async def test_many_requests_with_unread_replies_take_no_memory(
     counted: Callable[[int, int], int],
 ) -> None:

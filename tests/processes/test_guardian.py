@@ -102,7 +102,6 @@ async def test_whatever_kills_us_no_process_is_left_and_the_guardian_exits_too(
 
 
 @pytest.mark.counted
-@pytest.mark.deadline(60)
 async def test_no_process_is_left_of_many_trees_whose_host_is_killed(
     counted: Callable[[int, int], int],
 ) -> None:

@@ -27,7 +27,6 @@ MOST_MEGABYTES = 64
 
 
 @pytest.mark.counted
-@pytest.mark.deadline(60)
 def test_floods_and_clients_that_never_read_hold_little(
     counted: Callable[[int, int], int], capsys: pytest.CaptureFixture[str]
 ) -> None:

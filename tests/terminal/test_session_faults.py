@@ -169,7 +169,6 @@ async def connected(path: Path) -> Wire:
 
 
 @pytest.mark.counted
-@pytest.mark.deadline(60)
 async def test_slow_and_vanished_clients_beside_floods_harm_no_other_client(
     counted: Callable[[int, int], int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
