@@ -177,13 +177,59 @@ def test_a_program_that_asked_for_the_mouse_is_clicked() -> None:
         term.wait(match.regex(r"<\s+0\s+;\s+5\s+;\s+3\s+M"))
 
 
-def test_a_secret_is_masked_unless_it_is_asked_for() -> None:
-    with telex.spawn("echo password=hunter2secret") as term:
-        term.wait_exit()
-        for read in (term.text, term.transcript):
-            assert "hunter2secret" not in read()
-            assert "hunter2secret" in read(redact=False)
-        assert "hunter2secret" not in term.wait("password").transcript_tail
+SECRET = "hunter2secret"
+TELLS = ("sh", "-c", f"seq 30; echo password={SECRET}; exec cat")
+
+
+def shown(term: telex.Terminal, **how: Any) -> list[str]:
+    """What each way to read a terminal shows."""
+    with term.attach(**how) as output:
+        drawn = output.read()
+    assert drawn is not None
+    return [
+        term.text(**how),
+        term.transcript(**how),
+        term.snapshot(**how).plain_text,
+        term.wait("password", **how).transcript_tail,
+        drawn.data.decode(),
+    ]
+
+
+def test_in_this_process_the_screen_is_read_as_it_is() -> None:
+    with telex.spawn(TELLS) as term:
+        term.wait("password")
+        assert all(SECRET in text for text in shown(term))
+        assert all(SECRET not in text for text in shown(term, redact=True))
+        assert len(term.scrollback()) == len(term.scrollback(redact=True))
+
+
+def test_secrets_are_masked_where_the_session_or_a_server_asks_for_it(server: Serve) -> None:
+    here = telex.spawn(TELLS, redact=True)
+    with telex.connect(server.unix) as there, there.spawn(TELLS) as far, here as near:
+        for term in (near, far):
+            term.wait("password")
+            assert all(SECRET not in text for text in shown(term))
+            assert all(SECRET in text for text in shown(term, redact=False))
+
+
+def test_what_gets_into_logs_by_itself_is_masked(tmp_path: Path) -> None:
+    with telex.spawn(TELLS) as term:
+        found = term.wait("password")
+        with term.attach() as output:
+            chunk = output.read()
+        term.record(tmp_path / "a.cast")
+        mark = term.type(f"password={SECRET}\n")
+        term.wait(re.compile(f"{SECRET}$"), since=mark)
+        term.record(None)
+        with pytest.raises(telex.TimedOut) as timed_out:
+            term.wait(match.regex(f"(?i)PASSWORD={SECRET.upper()} never"), 0.01, redact=False)
+        with pytest.raises(telex.SessionClosed) as closed:
+            term.eof()
+            term.wait("never", redact=False)
+        told = [str(one.value) + json.dumps(one.value.data) for one in (timed_out, closed)]
+        told += [repr(found), repr(term.snapshot()), repr(chunk), (tmp_path / "a.cast").read_text()]
+        assert all("|" in text for text in told[:2])
+        assert not [text for text in told if f"password={SECRET}" in text]
 
 
 def test_a_compiled_pattern_is_found_by_its_flags() -> None:

@@ -33,6 +33,7 @@ def spawn(
     env: Mapping[str, str | None] | None = None,
     rows: int = 24,
     cols: int = 80,
+    redact: bool = False,
     **more: Any,
 ) -> DualContext[AsyncTerminal, Terminal]:
     """Start a program on a terminal and drive it from this process.
@@ -43,6 +44,8 @@ def spawn(
         env: Changes to this process's environment; None removes a variable.
         rows: Height of the terminal.
         cols: Width of the terminal.
+        redact: Mask secrets in what is read. By default reads show the screen as it is; what gets
+            into logs by itself (exceptions, recordings) is masked in any case.
         more: Any other parameter of `session.create` (docs/reference/automation.md), such as
             `transcript_max_chars`, `raw_transcript_path`, `escapes`, `pages`.
 
@@ -59,7 +62,14 @@ def spawn(
             term.wait(">>> ")
     """
     return client.spawn(
-        command, cwd=cwd, env=env, rows=rows, cols=cols, predicates=_OnDemand(), **more
+        command,
+        cwd=cwd,
+        env=env,
+        rows=rows,
+        cols=cols,
+        redact=redact,
+        predicates=_OnDemand(),
+        **more,
     )
 
 

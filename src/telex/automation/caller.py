@@ -38,6 +38,11 @@ class OutputChunk(msgspec.Struct, frozen=True):
     reset: bool = False
     more: bool = False
 
+    def __repr__(self) -> str:
+        """Return its facts without the bytes: a repr gets into logs."""
+        flags = [name for name in ("reset", "more") if getattr(self, name)]
+        return f"<{' '.join(['OutputChunk', f'{len(self.data)} bytes', *flags])}>"
+
 
 class ChunkRouter:
     """Sorts the output chunks of one connection into a queue for each attachment.

@@ -83,9 +83,19 @@ class AsyncTerminal:
 
     __module__ = "telex"
 
-    def __init__(self, caller: Caller, id: str, *, made: bool = False, owns: bool = False) -> None:
+    def __init__(
+        self,
+        caller: Caller,
+        id: str,
+        *,
+        made: bool = False,
+        owns: bool = False,
+        redact: bool = True,
+    ) -> None:
         self._caller = caller
         self.id = id
+        self._redact = redact
+        """Whether reads mask secrets, unless they say otherwise."""
         self._made = made
         """Whether the session certainly existed."""
         self._owns = owns
@@ -214,7 +224,12 @@ class AsyncTerminal:
         return sent.mark
 
     async def wait(
-        self, what: match.What, timeout: float = 30.0, *, since: Since | None = None
+        self,
+        what: match.What,
+        timeout: float = 30.0,
+        *,
+        since: Since | None = None,
+        redact: bool | None = None,
     ) -> Matched:
         """Wait until a text, a pattern or a matcher matches.
 
@@ -223,6 +238,8 @@ class AsyncTerminal:
             timeout: Seconds to wait.
             since: A mark. Text that was on the screen at the mark, and the echo of what was typed
                 since then, do not match.
+            redact: Mask secrets in the match; None for the default of the session. The message of
+                an exception is always masked.
 
         Returns:
             The match: its `evidence` has the kind of matcher and, of a pattern, the first group as
@@ -242,6 +259,7 @@ class AsyncTerminal:
             timeout_ms=milliseconds(timeout),
             since=since,
             cells="none",
+            redact=self._masks(redact),
         )
         return await self._call("session.wait", asked, spec.Matched)
 
@@ -261,41 +279,45 @@ class AsyncTerminal:
         code = matched.evidence["exit_code"]
         return code if isinstance(code, int) else None
 
-    async def snapshot(self, *, cells: spec.Cells = "full", redact: bool = True) -> ScreenSnapshot:
+    async def snapshot(
+        self, *, cells: spec.Cells = "full", redact: bool | None = None
+    ) -> ScreenSnapshot:
         """Read the visible screen: text, cells with their styles, cursor, title, modes.
 
         Args:
             cells: "full" for every cell, "runs" for runs of one style, "none" for text only.
-            redact: Mask secrets.
+            redact: Mask secrets; None for the default of the session, see `telex.spawn`.
         """
-        asked = spec.ReadScreen(session=self.id, cells=cells, redact=redact)
+        asked = spec.ReadScreen(session=self.id, cells=cells, redact=self._masks(redact))
         return await self._call("session.snapshot", asked, spec.ScreenSnapshot)
 
-    async def text(self, *, redact: bool = True) -> str:
+    async def text(self, *, redact: bool | None = None) -> str:
         """Read the text of the visible screen.
 
         Args:
-            redact: Mask secrets.
+            redact: Mask secrets; None for the default of the session, see `telex.spawn`.
         """
         return (await self.snapshot(cells="none", redact=redact)).plain_text
 
-    async def transcript(self, *, strip: bool = True, redact: bool = True) -> str:
+    async def transcript(self, *, strip: bool = True, redact: bool | None = None) -> str:
         """Read what the program printed, in order, as far back as it is kept.
 
         Args:
             strip: Leave out escape sequences.
-            redact: Mask secrets.
+            redact: Mask secrets; None for the default of the session, see `telex.spawn`.
         """
-        asked = spec.ReadTranscript(session=self.id, strip=strip, redact=redact)
+        asked = spec.ReadTranscript(session=self.id, strip=strip, redact=self._masks(redact))
         return (await self._call("session.transcript", asked, spec.TranscriptText)).text
 
-    async def scrollback(self, *, redact: bool = True) -> tuple[str, ...]:
+    async def scrollback(self, *, redact: bool | None = None) -> tuple[str, ...]:
         """Read the rows that scrolled off the top of the screen, oldest first.
 
         Args:
-            redact: Mask secrets.
+            redact: Mask secrets; None for the default of the session, see `telex.spawn`.
         """
-        asked = spec.ReadScrollback(session=self.id, start=0, count=10_000, redact=redact)
+        asked = spec.ReadScrollback(
+            session=self.id, start=0, count=10_000, redact=self._masks(redact)
+        )
         return (await self._call("session.scrollback", asked, spec.Scrollback)).lines
 
     async def screenshot(
@@ -358,13 +380,13 @@ class AsyncTerminal:
         await self._call("session.record", asked, spec.Recorded)
         self._records = path is not None
 
-    def attach(self, *, credit: int = ATTACH_CREDIT, redact: bool = True) -> AsyncAttachment:
+    def attach(self, *, credit: int = ATTACH_CREDIT, redact: bool | None = None) -> AsyncAttachment:
         """Follow the output byte by byte, as a terminal would: the screen first, then the rest.
 
         Args:
             credit: Bytes that may be on the way. A slower reader gets the newest screen instead
                 of a growing backlog.
-            redact: Mask secrets.
+            redact: Mask secrets; None for the default of the session, see `telex.spawn`.
 
         Raises:
             Refused: The credit is not between 1 and 16777216, or there is no such session. Raised
@@ -374,7 +396,7 @@ class AsyncTerminal:
             async with term.attach() as output:
                 screen = await output.read()  # draws the whole screen; the next ones add to it
         """
-        return AsyncAttachment(self, credit, redact)
+        return AsyncAttachment(self, credit, self._masks(redact))
 
     async def kill(self) -> None:
         """Kill the program and everything it started. Its screen can still be read."""
@@ -407,6 +429,9 @@ class AsyncTerminal:
             warnings.warn(str(lost), RuntimeWarning, stacklevel=2)
         except SessionProblem:
             pass  # the session or the server has ended: `session.close` reports it
+
+    def _masks(self, redact: bool | None) -> bool:
+        return self._redact if redact is None else redact
 
     async def _call(self, method: str, params: object, returns: builtins.type[T]) -> T:
         if self._closed:
@@ -649,6 +674,7 @@ def spawn(
     env: Mapping[str, str | None] | None = None,
     rows: int = 24,
     cols: int = 80,
+    redact: bool = False,
     predicates: PredicateSource | None = None,
     **more: Any,
 ) -> DualContext[AsyncTerminal, Terminal]:
@@ -666,7 +692,7 @@ def spawn(
         runner = None if predicates is None else predicates.runner
         caller = LocalCaller(AutomationService(redactor=Redactor(), predicates=runner), predicates)
         try:
-            return await _started(caller, asked, owns=True)
+            return await _started(caller, asked, owns=True, redact=redact)
         except BaseException:
             await caller.close()
             raise
@@ -736,9 +762,11 @@ def absolute(path: str | os.PathLike[str] | None) -> str | None:
     return None if path is None else str(Path(path).absolute())
 
 
-async def _started(caller: Caller, asked: spec.Create, owns: bool = False) -> AsyncTerminal:
+async def _started(
+    caller: Caller, asked: spec.Create, *, owns: bool = False, redact: bool = True
+) -> AsyncTerminal:
     made = await caller.call("session.create", asked, spec.Created)
-    return AsyncTerminal(caller, made.session, made=True, owns=owns)
+    return AsyncTerminal(caller, made.session, made=True, owns=owns, redact=redact)
 
 
 def _blocking_terminal(terminal: AsyncTerminal, portal: Any) -> Terminal:

@@ -391,6 +391,11 @@ class ScreenSnapshot(Struct, frozen=True, kw_only=True):
 
         return save_picture(self, path, region=region, theme=theme, cursor=cursor, scale=scale)
 
+    def __repr__(self) -> str:
+        """Return its facts without its text: a repr gets into logs, and the text may be secret."""
+        rows, cols = self.size.rows, self.size.cols
+        return f"<ScreenSnapshot {cols}x{rows}, sequence {self.sequence}>"
+
 
 class Matched(Struct, frozen=True, kw_only=True):
     """The result of a wait that matched."""
@@ -404,6 +409,11 @@ class Matched(Struct, frozen=True, kw_only=True):
     evidence: dict[str, Any]
     """What matched: the kind of matcher, the text or capture, and the branch of `any`."""
     wait_id: str | UnsetType = UNSET
+
+    def __repr__(self) -> str:
+        """Return its facts without text of the screen, as that of a snapshot."""
+        kind, after = self.evidence.get("kind"), self.elapsed_ms
+        return f"<Matched {kind} after {after} ms, sequence {self.sequence}>"
 
 
 class WaitCancellation(Struct, frozen=True):

@@ -184,8 +184,13 @@ class AutomationService:
         """Wait until a matcher matches."""
         session, reader = self.find(asked.session)
         redactor = session_reader.select_redactor(self.redactor, asked.redact, asked.redaction)
+        always = session_reader.select_redactor(self.redactor, True, asked.redaction)
         waiting = session.wait(
-            asked.matcher, asked.timeout_ms / 1000, asked.since, reader.moment_keeper(redactor)
+            asked.matcher,
+            asked.timeout_ms / 1000,
+            asked.since,
+            keep=reader.moment_keeper(redactor),
+            keep_failed=reader.moment_keeper(always),  # errors get into logs
         )
         found = await self._waits.run(asked.wait_id, asked.session, waiting)
         moment = found.moment

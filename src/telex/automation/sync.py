@@ -159,7 +159,12 @@ class Terminal:
         return self._run(self._terminal.act(action))
 
     def wait(
-        self, what: match.What, timeout: float = 30.0, *, since: Since | None = None
+        self,
+        what: match.What,
+        timeout: float = 30.0,
+        *,
+        since: Since | None = None,
+        redact: bool | None = None,
     ) -> Matched:
         """Wait until a text, a pattern or a matcher matches.
 
@@ -168,6 +173,8 @@ class Terminal:
             timeout: Seconds to wait.
             since: A mark. Text that was on the screen at the mark, and the echo of what was typed
                 since then, do not match.
+            redact: Mask secrets in the match; None for the default of the session. The message of
+                an exception is always masked.
 
         Returns:
             The match: its `evidence` has the kind of matcher and, of a pattern, the first group as
@@ -181,7 +188,7 @@ class Terminal:
         Example:
             found = term.wait(telex.match.regex(r"version (\\S+)"))
         """
-        return self._run(self._terminal.wait(what, timeout, since=since))
+        return self._run(self._terminal.wait(what, timeout, since=since, redact=redact))
 
     def wait_exit(self, timeout: float = 30.0) -> int | None:
         """Wait until the program ends.
@@ -197,37 +204,37 @@ class Terminal:
         """
         return self._run(self._terminal.wait_exit(timeout))
 
-    def snapshot(self, *, cells: spec.Cells = "full", redact: bool = True) -> ScreenSnapshot:
+    def snapshot(self, *, cells: spec.Cells = "full", redact: bool | None = None) -> ScreenSnapshot:
         """Read the visible screen: text, cells with their styles, cursor, title, modes.
 
         Args:
             cells: "full" for every cell, "runs" for runs of one style, "none" for text only.
-            redact: Mask secrets.
+            redact: Mask secrets; None for the default of the session, see `telex.spawn`.
         """
         return self._run(self._terminal.snapshot(cells=cells, redact=redact))
 
-    def text(self, *, redact: bool = True) -> str:
+    def text(self, *, redact: bool | None = None) -> str:
         """Read the text of the visible screen.
 
         Args:
-            redact: Mask secrets.
+            redact: Mask secrets; None for the default of the session, see `telex.spawn`.
         """
         return self._run(self._terminal.text(redact=redact))
 
-    def transcript(self, *, strip: bool = True, redact: bool = True) -> str:
+    def transcript(self, *, strip: bool = True, redact: bool | None = None) -> str:
         """Read what the program printed, in order, as far back as it is kept.
 
         Args:
             strip: Leave out escape sequences.
-            redact: Mask secrets.
+            redact: Mask secrets; None for the default of the session, see `telex.spawn`.
         """
         return self._run(self._terminal.transcript(strip=strip, redact=redact))
 
-    def scrollback(self, *, redact: bool = True) -> tuple[str, ...]:
+    def scrollback(self, *, redact: bool | None = None) -> tuple[str, ...]:
         """Read the rows that scrolled off the top of the screen, oldest first.
 
         Args:
-            redact: Mask secrets.
+            redact: Mask secrets; None for the default of the session, see `telex.spawn`.
         """
         return self._run(self._terminal.scrollback(redact=redact))
 
@@ -286,13 +293,13 @@ class Terminal:
         """
         self._run(self._terminal.record(path, **how))
 
-    def attach(self, *, credit: int = ATTACH_CREDIT, redact: bool = True) -> Attachment:
+    def attach(self, *, credit: int = ATTACH_CREDIT, redact: bool | None = None) -> Attachment:
         """Follow the output byte by byte, as a terminal would: the screen first, then the rest.
 
         Args:
             credit: Bytes that may be on the way. A slower reader gets the newest screen instead
                 of a growing backlog.
-            redact: Mask secrets.
+            redact: Mask secrets; None for the default of the session, see `telex.spawn`.
 
         Raises:
             Refused: The credit is not between 1 and 16777216, or there is no such session. Raised

@@ -281,11 +281,12 @@ class PtySession:
         timeout: float = 30.0,
         since: Since | None = None,
         keep: KeepMoment = LiveMoment.keep,
+        keep_failed: KeepMoment | None = None,
     ) -> WaitMatch:
         """Wait until the matcher matches. Raises a subclass of WaitFailed, and at once what
         `compiler.compile` raises."""
         condition = compiler.compile(with_since(matcher, since), self.marks.find, self._predicates)
-        return await self._waits.wait(condition, timeout, keep)
+        return await self._waits.wait(condition, timeout, keep, keep_failed)
 
     def inject_output(self, data: bytes) -> None:
         """Show bytes as if the program had printed them: called by a claimant, at the place of the

@@ -64,12 +64,18 @@ class _Wait:
     """A pending wait: its condition, deadline, future and timer."""
 
     def __init__(
-        self, condition: WaitCondition, began: float, timeout: float, keep: KeepMoment
+        self,
+        condition: WaitCondition,
+        began: float,
+        timeout: float,
+        keep: KeepMoment,
+        keep_failed: KeepMoment,
     ) -> None:
         self.condition = condition
         self.began = began
         self.deadline = began + timeout
         self.keep = keep
+        self.keep_failed = keep_failed
         self.answer: asyncio.Future[WaitMatch] = asyncio.get_running_loop().create_future()
         self.timer: asyncio.TimerHandle | None = None
 
@@ -87,10 +93,17 @@ class Waits:
         return bool(self._waits)
 
     async def wait(
-        self, condition: WaitCondition, timeout: float, keep: KeepMoment = LiveMoment.keep
+        self,
+        condition: WaitCondition,
+        timeout: float,
+        keep: KeepMoment = LiveMoment.keep,
+        keep_failed: KeepMoment | None = None,
     ) -> WaitMatch:
-        """Wait until the condition is true. Raises a subclass of WaitFailed, or WaitCancelled."""
-        wait = _Wait(condition, self._loop.time(), timeout, keep)
+        """Wait until the condition is true. Raises a subclass of WaitFailed, or WaitCancelled.
+
+        `keep_failed` copies the last moment of a wait that fails; by default `keep` does.
+        """
+        wait = _Wait(condition, self._loop.time(), timeout, keep, keep_failed or keep)
         self._waits.add(wait)
         try:
             self._look(wait)
@@ -138,7 +151,7 @@ class Waits:
             self._arm(wait, wait.condition.wake_at(moment))
 
     def _fail(self, wait: _Wait, moment: LiveMoment, kind: type[WaitFailed], sentence: str) -> None:
-        kept = wait.keep(moment)
+        kept = wait.keep_failed(moment)
         timeout = wait.deadline - wait.began
         failed = kind(sentence, kept, wait.condition.explain(kept), timeout)
         wait.answer.set_exception(failed)
