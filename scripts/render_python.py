@@ -47,7 +47,7 @@ SECTIONS: Final = (
     Section(
         "Start a program, or reach one",
         "telex",
-        ("spawn", "connect", "adapt"),
+        ("spawn", "connect", "adapt", "DualContext"),
     ),
     Section(
         "Drive a terminal",

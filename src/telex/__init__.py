@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from telex.automation.errors import SessionClosed as SessionClosed
     from telex.automation.errors import SessionProblem as SessionProblem
     from telex.automation.errors import TimedOut as TimedOut
+    from telex.automation.portal import DualContext as DualContext
     from telex.automation.portal import OpenedTwice as OpenedTwice
     from telex.automation.protocol import Matched as Matched
     from telex.automation.protocol import ScreenSnapshot as ScreenSnapshot
@@ -63,6 +64,7 @@ _MODULES = {
     "Attachment": "telex.automation.sync",
     "Cancelled": "telex.automation.errors",
     "CannotConnect": "telex.transports.errors",
+    "DualContext": "telex.automation.portal",
     "Matched": "telex.automation.protocol",
     "NoServer": "telex.transports.errors",
     "NotPermitted": "telex.automation.errors",
@@ -98,6 +100,7 @@ __all__ = [
     "Attachment",
     "Cancelled",
     "CannotConnect",
+    "DualContext",
     "Matched",
     "NoServer",
     "NotPermitted",

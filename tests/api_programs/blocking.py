@@ -25,6 +25,11 @@ def drive() -> str:
         return term.text()
 
 
+def mistaken() -> None:
+    opening: telex.DualContext[telex.AsyncTerminal, telex.Terminal] = telex.spawn("ls")
+    opening.wait("x")  # type: ignore[attr-defined]  # not opened by `with`
+
+
 def reach(address: str) -> tuple[str, ...]:
     try:
         with telex.connect(address, token="x") as server:

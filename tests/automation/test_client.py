@@ -823,7 +823,7 @@ async def test_using_an_attachment_wrongly_is_refused_with_a_sentence() -> None:
     async with telex.spawn(CAT) as term:
         output = term.attach()
         assert repr(output) == f"<AsyncAttachment of {term.id}, not entered>"
-        with pytest.raises(RuntimeError, match=r"use `with term\.attach"):
+        with pytest.raises(RuntimeError, match=r"write `with term\.attach"):
             await output.read()
         async with output:
             assert repr(output) == f"<AsyncAttachment of {term.id}, open>"
@@ -847,10 +847,34 @@ def test_bytes_are_refused_where_text_is_wanted_and_odd_values_too() -> None:
 
 
 def test_using_a_program_before_it_is_opened_says_how_to_open_it() -> None:
-    opening = telex.spawn(CAT)
-    with pytest.raises(AttributeError, match=r"write `with … as x:` .* and use x\.wait inside"):
-        opening.wait("ready")
-    assert "to be opened by `with`" in repr(opening)
+    for opening, how in OPENINGS:
+        with pytest.raises(AttributeError) as caught:
+            opening.wait("ready")
+        name = how.split()[-1].rstrip(":`")
+        assert f"is not open: write {how} (or `async with`) and use `{name}.wait`" in str(
+            caught.value
+        )
+        assert "to be opened by `with`" in repr(opening)
+        assert not hasattr(opening, "_repr_html_")  # asked by a notebook, not by a person
+
+
+OPENINGS: list[tuple[Any, str]] = [
+    (telex.spawn("ls"), '`with telex.spawn("ls") as term:`'),
+    (telex.spawn(CAT), '`with telex.spawn("sh …") as term:`'),
+    (telex.connect("unix:"), '`with telex.connect("unix:") as server:`'),
+    (telex.adapt("shell"), '`with telex.adapt("shell") as adapted:`'),
+    (telex.escapes.connect(), "`with telex.escapes.connect() as term:`"),
+    (telex.agent.spawn(), "`with telex.agent.spawn() as agent:`"),
+]
+
+
+def test_using_an_attachment_before_it_is_opened_says_how_to_open_it() -> None:
+    with telex.spawn(CAT) as term:
+        output = term.attach()
+        uses: list[Any] = [output.read, lambda: output.write(b"x"), lambda: output.resize(5, 5)]
+        for use in uses:
+            with pytest.raises(RuntimeError, match=r"write `with term\.attach"):
+                use()
 
 
 def test_a_blocking_call_in_the_loop_of_its_own_client_is_refused() -> None:

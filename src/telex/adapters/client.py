@@ -23,7 +23,7 @@ import msgspec
 
 from telex.adapters import protocol as spec
 from telex.automation.caller import LocalCaller, dial_caller
-from telex.automation.client import absolute, milliseconds, words
+from telex.automation.client import absolute, made_by, milliseconds, words
 from telex.automation.errors import NotPermitted, Refused, ServerGone, SessionClosed, TimedOut
 from telex.automation.portal import DualContext
 from telex.automation.protocol import Closed, ScreenSnapshot, TranscriptText
@@ -298,7 +298,7 @@ def adapt(
             raise
         return adapted
 
-    return DualContext(start, _blocking)
+    return DualContext(start, _blocking, made_by("telex.adapt", str(plugin)), "adapted")
 
 
 async def _started_here(asked: spec.Start) -> AsyncAdapted:

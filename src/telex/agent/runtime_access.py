@@ -78,7 +78,7 @@ def spawn(
             stderr=2 if stderr is None else stderr,
         )
 
-    return _dual(Dialer(dial), reconnect, ui)
+    return _dual("telex.agent.spawn()", Dialer(dial), reconnect, ui)
 
 
 def connect(
@@ -116,7 +116,7 @@ def connect(
 
         return await open_channel(address, token, AGENT)
 
-    return _dual(Dialer(dial), reconnect, ui)
+    return _dual("telex.agent.connect(…)", Dialer(dial), reconnect, ui)
 
 
 @asynccontextmanager
@@ -159,7 +159,9 @@ async def _until_closed(converse: Callable[[Channel], Awaitable[None]], channel:
         await channel.close()
 
 
-def _dual(dialer: Dialer, reconnect: float, ui: UiOptions) -> DualContext[AsyncAgent, Agent]:
+def _dual(
+    made_by: str, dialer: Dialer, reconnect: float, ui: UiOptions
+) -> DualContext[AsyncAgent, Agent]:
     async def start() -> AsyncAgent:
         return await AsyncAgent(dialer, reconnect=reconnect, **ui).open()
 
@@ -168,7 +170,7 @@ def _dual(dialer: Dialer, reconnect: float, ui: UiOptions) -> DualContext[AsyncA
 
         return Agent(agent, portal)
 
-    return DualContext(start, blocking)
+    return DualContext(start, blocking, made_by, "agent")
 
 
 def _default_command() -> list[str]:

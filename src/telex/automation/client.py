@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import json
 import math
 import os
 import shlex
@@ -507,8 +508,7 @@ class AsyncAttachment:
             ServerGone: The connection to the server is closed.
             RuntimeError: The attachment was not entered by `with`.
         """
-        if self._exit is None and not self._finished:
-            raise RuntimeError("the attachment is not open: use `with term.attach() as output:`")
+        self._check_entered()
         while not self._finished:
             if self._redraw is not None:
                 await asyncio.shield(self._redraw)
@@ -529,6 +529,7 @@ class AsyncAttachment:
 
         Raises:
             SessionClosed: The program has ended, or the attachment was closed.
+            RuntimeError: The attachment was not entered by `with`.
         """
         self._check_open()
         await self._terminal.type(self._decoder.decode(data))
@@ -542,6 +543,7 @@ class AsyncAttachment:
 
         Raises:
             SessionClosed: The program has ended, or the attachment was closed.
+            RuntimeError: The attachment was not entered by `with`.
         """
         self._check_open()
         await self._terminal.resize(rows=rows, cols=cols)
@@ -558,8 +560,16 @@ class AsyncAttachment:
             await self._detach()
 
     def _check_open(self) -> None:
+        self._check_entered()
         if self._finished:
             raise SessionClosed("the attachment was closed", {})
+
+    def _check_entered(self) -> None:
+        if self._exit is None and not self._finished:
+            raise RuntimeError(
+                "the attachment is not open: write `with term.attach() as output:` (or `async "
+                "with`) and use `output` inside"
+            )
 
     def _abandon(self, begun: asyncio.Task[None]) -> None:
         """Detach when entering was cancelled, but the server has attached."""
@@ -697,7 +707,9 @@ def spawn(
             await caller.close()
             raise
 
-    return DualContext(start, _blocking_terminal)
+    return DualContext(
+        start, _blocking_terminal, made_by("telex.spawn", asked.program, asked.args), "term"
+    )
 
 
 def connect(address: str, *, token: str | None = None) -> DualContext[AsyncServer, Server]:
@@ -725,7 +737,7 @@ def connect(address: str, *, token: str | None = None) -> DualContext[AsyncServe
     async def dial() -> AsyncServer:
         return AsyncServer(await dial_caller(address, token))
 
-    return DualContext(dial, _blocking_server)
+    return DualContext(dial, _blocking_server, made_by("telex.connect", address), "server")
 
 
 def created(
@@ -748,6 +760,12 @@ def words(command: str | Sequence[str]) -> list[str]:
     if not argv:
         raise ValueError("command is empty")
     return argv
+
+
+def made_by(function: str, first: str, rest: Sequence[str] = ()) -> str:
+    """Return a call as a person would write it, for the sentence about an unopened object. Further
+    arguments are left out: they may be long, or secret."""
+    return f"{function}({json.dumps(first + ' …' if rest else first, ensure_ascii=False)})"
 
 
 def milliseconds(timeout: float) -> int:

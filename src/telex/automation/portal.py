@@ -130,26 +130,49 @@ class _LoopTask(Generic[T]):
 
 
 class DualContext(Generic[A, B]):
-    """A context manager to enter once: `async with` gives the asyncio client, `with` its twin."""
+    """The result of `spawn`, `connect` or `adapt`: nothing has started yet. Enter it once.
+
+    `with` gives the blocking object, `async with` the one for asyncio. `await` gives the latter
+    without a block; then you must close it.
+
+    Example:
+        opening = telex.spawn("python3 -q")
+        with opening as term:
+            term.wait(">>> ")
+    """
+
+    __module__ = "telex"
 
     def __init__(
-        self, start: Callable[[], Awaitable[A]], blocking: Callable[[A, Portal], B]
+        self,
+        start: Callable[[], Awaitable[A]],
+        blocking: Callable[[A, Portal], B],
+        made_by: str,
+        name: str,
     ) -> None:
+        """`made_by` is the call that made it, and `name` the usual name of what it gives: both are
+        for the sentence that says how to open it."""
         self._start = start
         self._blocking = blocking
+        self._made_by = made_by
+        self._name = name
         self._used = False
         self._opened: A | None = None
         self._portal: Portal | None = None
 
     def __repr__(self) -> str:
-        return f"<to be opened by `with` or `async with`{', opened' if self._used else ''}>"
+        return f"<{self._made_by}, to be opened by `with`{', opened' if self._used else ''}>"
 
-    def __getattr__(self, name: str) -> NoReturn:
-        """Explain the usual mistake: using the object without entering it."""
-        raise AttributeError(
-            f"there is no {name!r} before it is opened; write `with … as x:` (or `async with`), "
-            f"and use x.{name} inside"
-        )
+    if not TYPE_CHECKING:  # a type checker then reports the mistake as well
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Explain the usual mistake: using the object without entering it."""
+            if name.startswith("_"):  # asked by Python and by tools that print objects
+                raise AttributeError(f"DualContext has no attribute {name!r}")
+            raise AttributeError(
+                f"{self._made_by} is not open: write `with {self._made_by} as {self._name}:` "
+                f"(or `async with`) and use `{self._name}.{name}` inside"
+            )
 
     def __await__(self) -> Generator[Any, None, A]:
         """Start without a block. The caller must close the result."""

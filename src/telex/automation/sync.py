@@ -387,6 +387,7 @@ class Attachment:
 
         Raises:
             SessionClosed: The program has ended, or the attachment was closed.
+            RuntimeError: The attachment was not entered by `with`.
         """
         self._run(self._attachment.write(data))
 
@@ -399,6 +400,7 @@ class Attachment:
 
         Raises:
             SessionClosed: The program has ended, or the attachment was closed.
+            RuntimeError: The attachment was not entered by `with`.
         """
         self._run(self._attachment.resize(rows=rows, cols=cols))
 

@@ -116,7 +116,7 @@ class ConnectingTerminal(DualContext["AsyncAnsweringTerminal", AnsweringTerminal
     def __init__(
         self, start: Callable[[], Awaitable[AsyncAnsweringTerminal]], take: Callable[[], OwnTty]
     ) -> None:
-        super().__init__(start, AnsweringTerminal)
+        super().__init__(start, AnsweringTerminal, "telex.escapes.connect()", "term")
         self._take = take
         self._tty: OwnTty | None = None
 
