@@ -172,6 +172,7 @@ MOMENT: Final = SimpleNamespace(
     last_activity=0.0,
     last_change=0.0,
     text="12 passed, ready",
+    lines=(),
     cursor=Cursor(1, 0),
     title="vim",
     transcript=SimpleNamespace(tail="v2 is ready"),

@@ -75,7 +75,8 @@ def text(value: str, since: matchers.Since | None = None) -> matchers.Matcher:
     """Match when this text is on the screen.
 
     Args:
-        value: The text. A line that the terminal wrapped counts as one line.
+        value: The text. A line that the terminal wrapped counts as one line, and a blank that the
+            program printed as a blank.
         since: A mark; see `Terminal.wait`.
 
     Example:
@@ -88,7 +89,9 @@ def regex(pattern: str, since: matchers.Since | None = None) -> matchers.Matcher
     """Match when the screen matches a pattern.
 
     Args:
-        pattern: A regular expression in RE2 syntax: no lookaround, no backreferences.
+        pattern: A regular expression in RE2 syntax: no lookaround, no backreferences. It sees the
+            same screen as `text`: blanks that were printed, and wrapped lines as one line. `$` is
+            the end of the screen; with `(?m)` also the end of a line.
         since: A mark; see `Terminal.wait`.
 
     Example:

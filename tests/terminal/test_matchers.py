@@ -17,6 +17,7 @@ from telex.terminal.limits import MATCHER_DEPTH, MATCHERS
 from telex.terminal.waits import compiler
 from telex.terminal.waits.compiler import Moment, PredicateOutcome, WaitCondition
 from telex.terminal.waits.matchers import Matcher
+from telex.terminal.waits.printed_lines import PrintedLines, printed_lines
 from telex.terminal.waits.since import Mark
 
 
@@ -40,7 +41,7 @@ class Printed:
 class Scene:
     """A moment made by hand."""
 
-    lines: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
     transcript: Printed = Printed()
     cursor: Cursor = field(default_factory=Cursor)
     title: str | None = None
@@ -55,11 +56,15 @@ class Scene:
     @property
     def rows(self) -> tuple[Row, ...]:
         self.touched.append("rows")
-        return tuple(Row.of(line, 80) for line in self.lines)
+        return tuple(Row.of(line, 80) for line in self.shown)
 
     @property
     def text(self) -> str:
-        return "\n".join(self.lines).rstrip("\n")
+        return "\n".join(self.shown).rstrip("\n")
+
+    @property
+    def lines(self) -> tuple[PrintedLines, ...]:
+        return printed_lines(self.rows, self.cursor)
 
 
 def compiled(shape: object, marks: dict[object, Mark] | None = None, **more: Any) -> WaitCondition:
@@ -176,10 +181,11 @@ def test_transcript_matchers_see_the_tail_only() -> None:
     assert look(one("transcript_contains", "begin"), scene) is None
 
 
-def test_without_since_no_row_is_touched() -> None:
-    for shape, _ in MATCHING:
-        look(shape, SCREEN)
-    assert SCREEN.touched == []
+def test_what_is_in_the_text_of_the_screen_is_found_without_its_rows() -> None:
+    screen = replace(SCREEN, touched=[])
+    for shape in (one("contains_text", "ready"), one("screen_regex", "ready"), one("title", "vi")):
+        assert look(shape, screen)
+    assert screen.touched == []
 
 
 def test_a_new_prompt_at_a_rows_end_is_found_below_an_old_one_with_its_blank() -> None:

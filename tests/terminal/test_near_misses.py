@@ -11,6 +11,7 @@ import pytest
 from telex.terminal.cells import Cursor, Row
 from telex.terminal.patterns import Pattern
 from telex.terminal.waits.near_misses import NearMiss, NearMissSearch
+from telex.terminal.waits.printed_lines import PrintedLines, printed_lines
 from telex.terminal.waits.since import Mark
 
 
@@ -31,6 +32,10 @@ class Scene:
     @property
     def text(self) -> str:
         return "\n".join(row.text for row in self.rows).rstrip("\n")
+
+    @property
+    def lines(self) -> tuple[PrintedLines, ...]:
+        return printed_lines(self.rows, self.cursor)
 
     @property
     def transcript(self) -> Words:
@@ -59,16 +64,15 @@ def test_a_text_in_other_capitals() -> None:
     }
 
 
-def test_a_text_wrapped_over_two_rows() -> None:
-    wrapping = scene("x", "it will be ready ver", "y soon", wrapped=1)
-    miss = NearMissSearch(wrapping).for_text("very soon", None)
-    assert told(miss) == ("wrapped", 1)
-    assert miss
-    assert miss.says == "it is wrapped over rows 1 and 2"
-    assert told(NearMissSearch(wrapping).for_pattern(Pattern("ver[y] soon"), None)) == (
-        "wrapped",
-        1,
-    )
+def test_a_text_wrapped_over_two_rows_in_other_capitals_or_older_than_the_mark() -> None:
+    wrapping = scene("x", "it will be ready ver", "y soon", "z", wrapped=1)
+    wrapping.cursor = Cursor(3, 0)
+    mark = Mark(1, ("x", "it will be ready ver", "y soon"), Cursor(3, 0), 0)
+    for wanted, since, reason in [("VERY soon", None, "case"), ("very soon", mark, "older")]:
+        assert told(NearMissSearch(wrapping).for_text(wanted, since)) == (reason, 1)
+        pattern = Pattern(wanted.replace("s", "[s]"))
+        assert told(NearMissSearch(wrapping).for_pattern(pattern, since)) == (reason, 1)
+    assert told(NearMissSearch(wrapping).for_text("Y SOON\nZ", None)) == ("case", 2)
 
 
 def test_a_text_with_other_blanks_within() -> None:

@@ -155,6 +155,14 @@ class Row:
         return "".join([cell.text or " " for cell in self.cells if cell.width]).rstrip(" ")
 
     @cached_property
+    def printed_text(self) -> str:
+        """The text of the row with the blanks at its end that the program printed."""
+        size = len(self.cells)
+        while size and not self.cells[size - 1].text and self.cells[size - 1].width:
+            size -= 1  # never written, or left empty because a wide character did not fit
+        return "".join([cell.text or " " for cell in self.cells[:size] if cell.width])
+
+    @cached_property
     def runs(self) -> tuple[StyledRun, ...]:
         """The runs of one style, without plain trailing blanks."""
         return tuple(_runs(self.cells))

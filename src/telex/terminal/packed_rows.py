@@ -90,6 +90,12 @@ class PackedRow(Row):
     def cells(self) -> tuple[Cell, ...]:  # type: ignore[override]  # lazy here, given there
         return self._unpacking.cells(self.packed)
 
+    @cached_property
+    def printed_text(self) -> str:
+        if self.text.isascii():  # the usual row: one character for each cell
+            return self.text + self._unpacking.blanks(self.packed, len(self.text))
+        return Row(self.cells).printed_text
+
 
 class _CellTable(dict[int, Cell]):
     """A cache of the cells of one style, by the packed cell without its style number."""
@@ -163,6 +169,14 @@ class RowUnpacker:
             cells[col] = Cell(text, cells[col].style, cells[col].width)
         return tuple(cells)
 
+    def blanks(self, packed: Packed, col: int) -> str:
+        """Return the blanks that were printed from a column on, up to the end of the row."""
+        rest = packed.cells[col * CELL_BYTES :]
+        first = int.from_bytes(rest[:CELL_BYTES], "little")
+        if self.layout.codepoint.of(first) != ord(" ") or self.layout.tag.of(first) >= 2:
+            return ""
+        return " " * len(self._points(rest).rstrip("\0"))
+
     def _table(self, style: Style) -> _CellTable:
         if self.made > _KEPT or len(self._tables) > _KEPT:
             self._tables, self.made = {}, 0
@@ -185,6 +199,10 @@ class RowUnpacker:
 
     def _characters(self, cells: bytes) -> str:
         """Return one character for each cell: a blank for an empty cell."""
+        return self._points(cells).replace("\0", " ")
+
+    def _points(self, cells: bytes) -> str:
+        """Return one character for each cell: a NUL for an empty cell."""
         low = memoryview(cells).cast("I")[::2].tobytes()
         ones, points = _masks(len(low), self.layout.codepoint.width)
         number = int.from_bytes(low, "little")
@@ -192,7 +210,7 @@ class RowUnpacker:
         if colours := number >> 1 & ones:
             characters &= points ^ colours * ((1 << self.layout.codepoint.width) - 1)
         raw = characters.to_bytes(len(low), "little")
-        return raw.decode("utf-32-le", "replace").replace("\0", " ")
+        return raw.decode("utf-32-le", "replace")
 
     def _narrow_only(self, cells: bytes) -> bool:
         return not cells[self._wide_byte :: CELL_BYTES].translate(None, self._narrow)

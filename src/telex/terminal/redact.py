@@ -175,15 +175,7 @@ class Masker:
 
 
 def _as_printed(row: Row) -> str:
-    if not row.wrapped:
-        return f"{row.text}\n"
-    if len(row.text) == row.cols:
-        return row.text
-    # Trailing blanks count, except the cell left empty because a wide character did not fit.
-    size = row.cols
-    while size and not row.cells[size - 1].text and row.cells[size - 1].width:
-        size -= 1
-    return _text(row.cells[:size])
+    return row.printed_text if row.wrapped else f"{row.text}\n"
 
 
 # As drawn.
@@ -275,7 +267,9 @@ class RedactedMoment:
 
     def shows(self, text: str) -> bool:
         """Return whether the redacted moment contains the text anyway."""
-        return text in self._moment.text or text in self._moment.transcript.tail
+        moment = self._moment
+        shown = (moment.text, moment.transcript.tail, *[lines.text for lines in moment.lines])
+        return any(text in one for one in shown)
 
     def quotes_secret(self, text: str) -> bool:
         """Return whether the text contains a hidden text, is part of one, or shares a part with

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from telex.terminal.waits.evidence import Moment, PredicateRunner
     from telex.terminal.waits.matchers import Predicate
     from telex.terminal.waits.near_misses import NearMiss
+    from telex.terminal.waits.printed_lines import PrintedLines
     from telex.terminal.waits.since import Mark, NewSpans
 
 
@@ -104,12 +105,24 @@ class ScreenText(WaitCondition):
             return self._evidence
         if self._at_row_end and self._stands(self._at_row_end, f"{text}\n", moment):
             return self._evidence
+        for lines in moment.lines:
+            if self._stands(self._text, lines.text, moment, lines):
+                return self._evidence
         return None
 
-    def _stands(self, wanted: str, text: str, moment: Moment) -> bool:
+    def row(self, moment: Moment) -> int:
+        """Return the row where the text begins; it must be on the screen."""
+        if (at := moment.text.find(self._text.rstrip(" "))) >= 0:
+            return moment.text.count("\n", 0, at)
+        places = [(lines, lines.text.find(self._text)) for lines in moment.lines]
+        return next((lines.row_at(at) for lines, at in places if at >= 0), 0)
+
+    def _stands(
+        self, wanted: str, text: str, moment: Moment, lines: PrintedLines | None = None
+    ) -> bool:
         if wanted not in text:
             return False
-        return self._mark is None or new_on_screen(self._mark, moment).finds(wanted, text)
+        return self._mark is None or new_on_screen(self._mark, moment, lines).finds(wanted, text)
 
     def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
         if self.look(moment):
@@ -134,12 +147,18 @@ class ScreenPattern(WaitCondition):
         self._pattern, self._mark = pattern, mark
 
     def look(self, moment: Moment) -> Evidence | None:
-        found = self._pattern.search(moment.text)
-        if found is not None and self._mark is not None:
-            found = _first_new(
-                new_on_screen(self._mark, moment), self._pattern.finditer(moment.text)
-            )
+        found = self._find(moment.text, moment)
+        for lines in () if found else moment.lines:
+            found = found or self._find(lines.text, moment, lines)
         return _matched_pattern("screen_regex", self._pattern, found)
+
+    def _find(
+        self, text: str, moment: Moment, lines: PrintedLines | None = None
+    ) -> PatternMatch | None:
+        found = self._pattern.search(text)
+        if found is None or self._mark is None:
+            return found
+        return _first_new(new_on_screen(self._mark, moment, lines), self._pattern.finditer(text))
 
     def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
         asked_for = Evidence("screen_regex", {"pattern": self._pattern.source})
@@ -236,8 +255,8 @@ class AbsentText(WaitCondition):
     def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
         if self.look(moment):
             return explanation(self._evidence, True, "the text is not on the screen")
-        row = moment.text.count("\n", 0, moment.text.find(self._text.rstrip(" ")))
-        return explanation(self._evidence, False, f"the text is still on the screen, in row {row}")
+        why = f"the text is still on the screen, in row {self._there.row(moment)}"
+        return explanation(self._evidence, False, why)
 
 
 # States other than text: the title, the cursor, stability, the exit, a predicate.

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from telex.terminal import limits
+from telex.terminal.waits.printed_lines import printed_lines
 
 if TYPE_CHECKING:
     from telex.processes.child import Exit
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from telex.terminal.redact import Masker
     from telex.terminal.session import PtySession
     from telex.terminal.transcript import Transcript
+    from telex.terminal.waits.printed_lines import PrintedLines
 
 
 class TranscriptView(Protocol):
@@ -39,7 +41,7 @@ class TranscriptView(Protocol):
 
 class Moment(Protocol):
     """One moment of a session. A session may compute each value on demand: matchers use only the
-    values they need, and without `since` never the rows.
+    values they need.
     """
 
     @property
@@ -56,6 +58,10 @@ class Moment(Protocol):
     @property
     def text(self) -> str:
         """The text of the rows as in a snapshot: joined by newlines, no blank rows at the end."""
+
+    @property
+    def lines(self) -> tuple[PrintedLines, ...]:
+        """The other readings of the rows, where they differ from `text`: see `printed_lines`."""
 
     @property
     def cursor(self) -> Cursor: ...
@@ -198,6 +204,10 @@ class LiveMoment:
     def text(self) -> str:
         return "\n".join([row.text for row in self.rows]).rstrip("\n")
 
+    @cached_property
+    def lines(self) -> tuple[PrintedLines, ...]:
+        return printed_lines(self.rows, self.cursor)
+
     @property
     def cursor(self) -> Cursor:
         return self.session.screen.cursor
@@ -262,6 +272,10 @@ class KeptMoment:
     @property
     def text(self) -> str:
         return self.snapshot.plain_text
+
+    @cached_property
+    def lines(self) -> tuple[PrintedLines, ...]:
+        return printed_lines(self.rows, self.cursor)
 
     @property
     def cursor(self) -> Cursor:

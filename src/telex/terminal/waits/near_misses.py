@@ -1,8 +1,8 @@
 """The nearest miss: the likely reason why a wait timed out, found on the screen.
 
-Most failed waits have one of a few reasons: different upper and lower case, a text wrapped over two
-rows, a text that was there before the mark or is the echo of typed input, blanks at the end of a
-row, a text that scrolled away, a misspelt word. The search tries each of them, the most certain
+Most failed waits have one of a few reasons: different upper and lower case, a text that was there
+before the mark or is the echo of typed input, blanks at the end of a row, a text that scrolled
+away, a misspelt word. The search tries each of them, the most certain
 first. The result has the row, the line, and the reason as a sentence. Rows are counted from 0, like
 the rows of the cursor.
 
@@ -23,6 +23,7 @@ from telex.terminal.waits.since import new_on_screen
 
 if TYPE_CHECKING:
     from telex.terminal.waits.evidence import Moment
+    from telex.terminal.waits.printed_lines import PrintedLines
     from telex.terminal.waits.since import Mark
 
 _ANSWERS: Final = 8
@@ -46,7 +47,7 @@ class NearMiss:
     """A text that almost matched, with its place and the reason."""
 
     kind: str
-    """`older`, `echo`, `blanks`, `case`, `wrapped`, `spacing`, `gone`, `escapes` or `similar`."""
+    """`older`, `echo`, `blanks`, `case`, `spacing`, `gone`, `escapes` or `similar`."""
     says: str
     row: int | None = None
     line: str | None = None
@@ -80,7 +81,7 @@ class NearMissSearch:
             (mark and self._not_new(text, mark))
             or self._other_blanks(text)
             or self._other_case(text)
-            or self._wrapped(text)
+            or self._other_spacing(text)
             or self._gone(text)
             or self._similar(text)
         )
@@ -89,13 +90,11 @@ class NearMissSearch:
         """Return why a pattern does not match the screen, or matches nothing new there."""
         if not self._may_answer():
             return None
-        screen = self._moment.text
-        if mark and (found := pattern.search(screen)):
-            return self._stale(*found.span, mark)
-        if found := _any_case(pattern).search(screen):
-            return self._at(found.span[0], "case", "row {} matches except for case")
-        if (found := pattern.search(self._joined[0])) and (row := self._joint(found.span)) >= 0:
-            return self._at_row(row, "wrapped", f"a match is wrapped over rows {row} and {row + 1}")
+        for screen, lines in self._readings:
+            if mark and (found := pattern.search(screen)):
+                return self._stale(*found.span, mark, lines)
+            if found := _any_case(pattern).search(screen):
+                return self._at(found.span[0], "case", "row {} matches except for case", lines)
         if pattern.search(self._printed):
             return NearMiss("gone", "it matches printed text that is no longer on the screen")
         return None
@@ -137,13 +136,15 @@ class NearMissSearch:
         return self._left >= 0
 
     def _not_new(self, text: str, mark: Mark) -> NearMiss | None:
-        at = self._moment.text.rfind(text)
-        return None if at < 0 else self._stale(at, at + len(text), mark)
+        for screen, lines in self._readings:
+            if (at := screen.rfind(text)) >= 0:
+                return self._stale(at, at + len(text), mark, lines)
+        return None
 
-    def _stale(self, start: int, end: int, mark: Mark) -> NearMiss:
-        if new_on_screen(replace(mark, typed=""), self._moment).touches(start, end):
-            return self._at(start, "echo", "row {} has it, but as the echo of typed input")
-        return self._at(start, "older", "row {} has it, but it was there before the mark")
+    def _stale(self, start: int, end: int, mark: Mark, lines: PrintedLines | None) -> NearMiss:
+        if new_on_screen(replace(mark, typed=""), self._moment, lines).touches(start, end):
+            return self._at(start, "echo", "row {} has it, but as the echo of typed input", lines)
+        return self._at(start, "older", "row {} has it, but it was there before the mark", lines)
 
     def _other_blanks(self, text: str) -> NearMiss | None:
         """Find the text without the blanks before its line ends: rows have no trailing blanks."""
@@ -153,13 +154,12 @@ class NearMissSearch:
         return self._at(at, "blanks", "row {} has it without the trailing blanks")
 
     def _other_case(self, text: str) -> NearMiss | None:
-        at = self._lower.rfind(text.lower())
-        return None if at < 0 else self._at(at, "case", "row {} has it in different case")
+        for (_, lines), lower in zip(self._readings, self._lower, strict=True):
+            if (at := lower.rfind(text.lower())) >= 0:
+                return self._at(at, "case", "row {} has it in different case", lines)
+        return None
 
-    def _wrapped(self, text: str) -> NearMiss | None:
-        joined = self._joined[0]
-        if (at := joined.rfind(text)) >= 0 and (row := self._joint((at, at + len(text)))) >= 0:
-            return self._at_row(row, "wrapped", f"it is wrapped over rows {row} and {row + 1}")
+    def _other_spacing(self, text: str) -> NearMiss | None:
         if _squeezed(text) in _squeezed(self._moment.text[-_SPACED_CHARS:]):
             return NearMiss(
                 "spacing", "it is on the screen with different blanks or line breaks inside"
@@ -188,37 +188,21 @@ class NearMissSearch:
     # The searched texts, computed once.
 
     @cached_property
-    def _lower(self) -> str:
-        return self._moment.text.lower()
+    def _readings(self) -> list[tuple[str, PrintedLines | None]]:
+        """The text of the screen, and its other readings."""
+        lines = self._moment.lines
+        return [(self._moment.text, None), *[(reading.text, reading) for reading in lines]]
+
+    @cached_property
+    def _lower(self) -> list[str]:
+        return [text.lower() for text, _ in self._readings]
 
     @cached_property
     def _printed(self) -> str:
         return strip_escapes(self._moment.transcript.tail)
 
-    @cached_property
-    def _joined(self) -> tuple[str, list[int]]:
-        """The rows with soft-wrapped rows joined to the next, and the start of each row in that
-        text. Empty if no row wraps.
-        """
-        if not any(row.wrapped for row in self._moment.rows):
-            return "", []
-        parts: list[str] = []
-        starts: list[int] = []
-        length = 0
-        for row in self._moment.rows:
-            starts.append(length)
-            text = row.text.ljust(row.cols) if row.wrapped else row.text + "\n"
-            parts.append(text)
-            length += len(text)
-        return "".join(parts), starts
-
-    def _joint(self, span: tuple[int, int]) -> int:
-        """Return the row whose end cuts a span of the joined rows in two; -1 if none does."""
-        cuts = [row for row, at in enumerate(self._joined[1]) if span[0] < at < span[1]]
-        return cuts[0] - 1 if cuts else -1
-
-    def _at(self, offset: int, kind: str, says: str) -> NearMiss:
-        row = self._moment.text.count("\n", 0, offset)
+    def _at(self, offset: int, kind: str, says: str, lines: PrintedLines | None = None) -> NearMiss:
+        row = self._moment.text.count("\n", 0, offset) if lines is None else lines.row_at(offset)
         return self._at_row(row, kind, says.format(row))
 
     def _at_row(self, row: int, kind: str, says: str) -> NearMiss:

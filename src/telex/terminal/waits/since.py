@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from telex.terminal.cells import Row
     from telex.terminal.waits.evidence import Moment
     from telex.terminal.waits.matchers import Since
+    from telex.terminal.waits.printed_lines import PrintedLines
 
 
 _TO_ALTERNATE: Final = r"\x1b\[\?(?:\d+;)*(?:47|1047|1049)(?:;\d+)*"
@@ -98,8 +99,8 @@ class NewSpans:
         return False
 
 
-def new_on_screen(mark: Mark, moment: Moment) -> NewSpans:
-    """Return the new parts of `moment.text`."""
+def new_on_screen(mark: Mark, moment: Moment, lines: PrintedLines | None = None) -> NewSpans:
+    """Return the new parts of `moment.text`, or of another reading of its rows."""
     printed = moment.transcript.since(mark.transcript)
     if not printed:  # rows may have moved by a resize, but all of them are old
         return NewSpans(())
@@ -112,7 +113,11 @@ def new_on_screen(mark: Mark, moment: Moment) -> NewSpans:
     for number, row in enumerate(rows):
         fresh = place.new_in(number, row.text)
         if fresh:
-            spans += [(start + a, start + b) for a, b in _without(fresh, echoed.get(number, ()))]
+            parts = _without(fresh, echoed.get(number, ()))
+            if lines is None:
+                spans += [(start + a, start + b) for a, b in parts]
+            else:
+                spans += [lines.place(number, a, b, row.text) for a, b in parts]
         start += len(row.text) + 1
     return NewSpans(spans)
 
@@ -276,8 +281,8 @@ def _lines(rows: tuple[Row, ...], begin: int) -> Iterator[_WrappedLine]:
     first, pieces = begin, []
     for number in range(begin, len(rows)):
         row = rows[number]
-        if row.wrapped:  # a wrapped row is full; blanks at its end are part of the line
-            pieces.append("".join([cell.text or " " for cell in row.cells if cell.width]))
+        if row.wrapped:  # blanks at its end are part of the line
+            pieces.append(row.printed_text)
             continue
         yield _WrappedLine(first, (*pieces, row.text))
         first, pieces = number + 1, []
