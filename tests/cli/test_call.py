@@ -68,7 +68,7 @@ def test_a_wait_that_times_out_exits_with_124_and_prints_the_screen(
     ran = call("session.wait", {"session": id, "matcher": matcher, "timeout_ms": 200})
     assert (ran.returncode, ran.stdout) == (124, "")
     sentence, _, data = ran.stderr.partition("\n")
-    assert sentence.startswith("telex: nothing matched within 2")
+    assert sentence.startswith("telex: 'never' did not come within 2")
     assert json.loads(data)["screen_tail"].startswith("here")
 
 

@@ -146,7 +146,7 @@ def test_a_text_that_does_not_come_is_124_and_named(telex: Run) -> None:
 def test_a_program_that_ends_before_the_text_came_is_1_and_shown(telex: Run) -> None:
     ran = telex("shot", "--wait", "never", "--", "echo", SECRET)
     assert (ran.returncode, ran.stdout) == (1, "")
-    assert "'never' did not appear: the program ended" in ran.stderr
+    assert "'never' did not appear: the program exited with code 0" in ran.stderr
     assert "password=" in ran.stderr
     assert "hunter2" not in ran.stderr
 

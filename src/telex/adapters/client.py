@@ -25,7 +25,7 @@ from telex.adapters import protocol as spec
 from telex.automation.caller import LocalCaller, dial_caller
 from telex.automation.client import absolute, made_by, milliseconds, words
 from telex.automation.errors import NotPermitted, Refused, ServerGone, SessionClosed, TimedOut
-from telex.automation.portal import DualContext
+from telex.automation.portal import DualContext, hides_frames
 from telex.automation.protocol import Closed, ScreenSnapshot, TranscriptText
 from telex.processes.shielded import run_shielded
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from telex.automation.protocol import Cells
 
 T = TypeVar("T")
+__tracebackhide__ = hides_frames
 
 TURN_SECONDS: Final = 120.0
 """The default of the protocol. A turn of a coding agent may take minutes."""

@@ -248,7 +248,11 @@ class AdapterMethods:
             data = error_map.wait_failure(failed)
             data = {**plugin_permissions.permitted_failure(data, adapter.plugin)}
             data["state"] = await self._state(adapter, self.redactor)
-            raise error_map.wait_failed(failed, data) from failed
+            what = f"{function!r} of the plugin {adapter.plugin.name}"
+            sentence = f"{what} did not come within {data['elapsed_ms']} ms"
+            if failed.moment.exit is not None:
+                sentence = f"{what} did not come: the program {failed.moment.exit}"
+            raise error_map.wait_failed(failed, data, sentence) from failed
         evidence = session_reader.evidence_data(found.evidence, found.moment, self.redactor)
         return spec.AdapterMatched(
             await self._state(adapter, self.redactor),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from telex.adapters.client import TURN_SECONDS
+from telex.automation.portal import hides_frames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from telex.adapters.protocol import AdapterState, Inspection, PluginDescription
     from telex.automation.portal import Portal
     from telex.automation.protocol import Cells, ScreenSnapshot
+
+__tracebackhide__ = hides_frames
 
 
 class Adapted:

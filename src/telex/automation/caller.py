@@ -16,7 +16,7 @@ import msgspec
 
 from telex.automation import protocol as spec
 from telex.automation.errors import Refused, ServerGone, SessionProblem, to_session_problem
-from telex.automation.portal import Closable
+from telex.automation.portal import Closable, hides_frames
 from telex.rpc.errors import PeerGone, RpcError
 from telex.rpc.methods import Methods
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from telex.rpc.peer import Peer
 
 T = TypeVar("T")
+__tracebackhide__ = hides_frames
 
 
 class OutputChunk(msgspec.Struct, frozen=True):

@@ -34,7 +34,7 @@ from telex.automation.errors import (
     SessionProblem,
     TimedOut,
 )
-from telex.automation.portal import DualContext, OpenedTwice
+from telex.automation.portal import DualContext, OpenedTwice, hides_frames
 from telex.processes.shielded import run_shielded
 from telex.terminal import actions
 from telex.terminal.waits import matchers
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from telex.terminal.waits.matchers import Since
 
 T = TypeVar("T")
+__tracebackhide__ = hides_frames
 DAY_SECONDS: Final = 86_400.0
 """The longest wait."""
 ATTACH_CREDIT: Final = 256 * 1024

@@ -108,7 +108,7 @@ def to_rpc_error(error: Exception, asked: Any, redactor: Redactor) -> Exception:
         case spawn.StartFailed():
             return start_failed(error, asked.program)
         case WaitFailed():
-            return wait_failed(error, wait_failure(error))
+            return wait_failed(error, wait_failure(error), redactor.redact(str(error)))
         case ProgramEnded():
             return RpcError(spec.SESSION_CLOSED, str(error), {"child": child_state(error.exit)})
         case WaitCancelled() | PtyClosed():
@@ -134,10 +134,10 @@ maps_errors = error_mapper(to_rpc_error)
 """Decorates a handler: exceptions of a session become errors of the protocol."""
 
 
-def wait_failed(error: WaitFailed, data: dict[str, Any]) -> RpcError:
+def wait_failed(error: WaitFailed, data: dict[str, Any], sentence: str) -> RpcError:
     """Return the error for a wait that did not match."""
     code = spec.SESSION_CLOSED if isinstance(error, ProgramGone) else spec.TIMED_OUT
-    return RpcError(code, str(error), data)
+    return RpcError(code, sentence, data)
 
 
 def wait_failure(error: WaitFailed) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class SessionProblem(Exception):
 
 
 class TimedOut(SessionProblem, TimeoutError):
-    """Nothing matched in time. `str()` shows the nearest miss and the screen."""
+    """Nothing matched in time. `str()` shows what was waited for, the nearest miss, the screen."""
 
     __module__ = "telex"
 
@@ -142,9 +142,11 @@ def _with_screen(sentence: str, data: dict[str, Any]) -> str:
 def _reasons(why: dict[str, Any], depth: int = 1) -> list[str]:
     if not why or why.get("matched"):
         return []
-    lines = [f"{'  ' * depth}{why.get('kind')}: {why.get('why', '')}".rstrip(": ")]
+    kind = f"{why.get('kind')}: " if depth > 1 or "branches" in why else ""
+    lines = [f"{'  ' * depth}{kind}{why.get('why', '')}".rstrip(": ")]
     if nearest := why.get("nearest"):
-        lines.append(f"{'  ' * (depth + 1)}{nearest.get('says', '')}: {nearest.get('line', '')!r}")
+        shown = f": {nearest['line']!r}" if "line" in nearest else ""
+        lines.append(f"{'  ' * (depth + 1)}nearest: {nearest.get('says', '')}{shown}")
     for branch in why.get("branches", ()):
         lines += _reasons(branch, depth + 1)
     return lines

@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+
+def hides_frames(info: Any) -> bool:
+    """Return whether pytest leaves the frames of the client out of a traceback, for a module's
+    `__tracebackhide__`: if the exception is a public one, raised on purpose. Then the traceback
+    ends in the line of the test."""
+    return type(info.value).__module__ == "telex"
+
+
+__tracebackhide__ = hides_frames
+
 CLOSE_SECONDS: Final = 10.0
 """How long `Portal.close` waits for its thread. Cancelled tasks need milliseconds."""
 
@@ -60,12 +70,18 @@ class Portal:
             )
         work_item = self._begin(work)
         try:
-            return work_item.answer.result()
+            error = work_item.answer.exception()
         except BaseException:
             if not work_item.answer.done():
                 self._loop.call_soon_threadsafe(work_item.cancel)
                 futures.wait([work_item.answer])
             raise
+        if error is None:
+            return work_item.answer.result()
+        try:
+            raise error  # not by `result`, whose frames a traceback would show
+        finally:
+            del error, work_item  # the exception refers to this frame
 
     def close(self) -> None:
         """End the loop and wait for its thread. A task that swallows its cancellation keeps the

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from telex.automation.client import ATTACH_CREDIT
+from telex.automation.portal import hides_frames
 
 if TYPE_CHECKING:
     import os
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from telex.automation.screenshot import ThemeName
     from telex.terminal import actions
     from telex.terminal.waits.matchers import Since
+
+__tracebackhide__ = hides_frames
 
 
 class Terminal:

@@ -121,7 +121,8 @@ async def _seen(program: Program, plan: Plan, redactor: Redactor | None) -> Snap
             said = f"{what} within {plan.timeout:g} s; it shows:\n{late.moment.text}"
             raise TimeoutError(said) from late
         except WaitFailed as failed:
-            raise NotSeen(f"{what}: {failed}; it shows:\n{failed.moment.text}") from failed
+            ended = f"the program {failed.moment.exit}"
+            raise NotSeen(f"{what}: {ended}; it shows:\n{failed.moment.text}") from failed
 
 
 def _unescaped(text: str) -> str:

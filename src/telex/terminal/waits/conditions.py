@@ -32,6 +32,41 @@ Explanation = dict[str, object]
 """
 
 
+def asked_for(explained: Explanation) -> str:
+    """Return what the matcher of an explanation asks for, in words; a long text is cut. The text
+    comes first: pytest's summary shows only the beginning."""
+    kind, branches = explained["kind"], explained.get("branches")
+    if isinstance(branches, list):
+        if kind == "not":
+            return f"the opposite of {asked_for(branches[0])}"
+        return f" {_JOINTS[str(kind)]} ".join(map(asked_for, branches)) or "nothing"
+    cut = {
+        name: value
+        if not isinstance(value, str) or len(value) <= _NEEDLE
+        else f"{value[:_NEEDLE]}…"
+        for name, value in explained.items()
+    }
+    return _ASKED[str(kind)].format(**cut)
+
+
+_NEEDLE: Final = 80
+"""The length of a text that is repeated in a sentence."""
+_JOINTS: Final = {"any": "or", "all": "and"}
+_ASKED: Final = {
+    "contains_text": "{text!r}",
+    "screen_regex": "the pattern {pattern!r}",
+    "transcript_contains": "the printed text {text!r}",
+    "transcript_regex": "the printed pattern {pattern!r}",
+    "text_absent": "the absence of {text!r}",
+    "title": "the title {text!r}",
+    "cursor_at": "the cursor at row {row}, column {col}",
+    "screen_stable": "a screen that does not change for {min_ms} ms",
+    "process_exited": "the end of the program",
+    "exit_code": "the exit code {code}",
+    "lua": "the predicate {predicate!r} of {plugin!r}",
+}
+
+
 class WaitCondition(ABC):
     """A condition that a wait checks. Each kind of matcher has a subclass."""
 

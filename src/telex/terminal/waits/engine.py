@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from telex.terminal.waits import matchers
+from telex.terminal.waits.conditions import asked_for
 from telex.terminal.waits.evidence import KeptMoment, LiveMoment
 
 if TYPE_CHECKING:
@@ -142,10 +143,10 @@ class Waits:
         if (evidence := wait.condition.look(moment)) is not None:
             wait.answer.set_result(WaitMatch(evidence, wait.keep(moment)))
         elif self._gone and not wait.condition.may_come(moment):
-            sentence = "the program ended before the wait matched"
+            sentence = f"{{}} did not come: the program {self._session.exit}"
             self._fail(wait, moment, ProgramGone, sentence)
         elif now >= wait.deadline:
-            sentence = f"nothing matched within {round((now - wait.began) * 1000)} ms"
+            sentence = f"{{}} did not come within {round((now - wait.began) * 1000)} ms"
             self._fail(wait, moment, WaitTimedOut, sentence)
         else:
             self._arm(wait, wait.condition.wake_at(moment))
@@ -153,7 +154,8 @@ class Waits:
     def _fail(self, wait: _Wait, moment: LiveMoment, kind: type[WaitFailed], sentence: str) -> None:
         kept = wait.keep_failed(moment)
         timeout = wait.deadline - wait.began
-        failed = kind(sentence, kept, wait.condition.explain(kept), timeout)
+        explained = wait.condition.explain(kept)
+        failed = kind(sentence.format(asked_for(explained)), kept, explained, timeout)
         wait.answer.set_exception(failed)
 
     def _arm(self, wait: _Wait, wake_at: float | None) -> None:
