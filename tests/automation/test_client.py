@@ -319,6 +319,20 @@ def test_a_program_that_cannot_start_says_why(tmp_path: Path) -> None:
         pass
 
 
+def test_an_unknown_keyword_is_a_type_error_with_the_nearest_one(server: Serve) -> None:
+    with telex.connect(server.unix) as there, telex.spawn(CAT) as term:
+        uses: list[tuple[Any, str]] = [
+            (lambda: telex.spawn("ls", row=5), "spawn.. .*'row'; did you mean 'rows'"),
+            (lambda: telex.spawn("ls", escapes=True), "'escapes'; there are command, cwd, env"),
+            (lambda: term.click(1, 1, buton="left"), "click.. .*'buton'; did you mean 'button'"),
+            (lambda: term.record("x", formt=3), "record.. .*'formt'; did you mean 'format'"),
+            (lambda: there.spawn("ls", columns=5), "spawn.. .*'columns'; did you mean 'cols'"),
+        ]
+        for use, says in uses:
+            with pytest.raises(TypeError, match=says):
+                use()
+
+
 def test_an_empty_command_is_a_mistake_before_anything_is_started() -> None:
     for command in ("", "  ", []):
         with pytest.raises(ValueError, match="command is empty"):

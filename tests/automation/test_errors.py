@@ -166,11 +166,42 @@ async def test_parameters_that_do_not_fit_are_refused_with_their_place(
         assert refusal.code == -32602, refusal
 
 
-async def test_unknown_members_are_tolerated(automation: Serving) -> None:
+MISSPELT: list[tuple[str, dict[str, Any], str, list[str]]] = [
+    ("session.wait", {"timeout": 5}, "unknown member `timeout` - at `$`", ["timeout_ms"]),
+    ("session.snapshot", {"redacted": 1}, "unknown member `redacted` - at `$`", ["redact"]),
+    ("session.input", {"action": {"type": "text", "value": "x", "delay": 1}}, "`$.action`", []),
+    ("session.list", {"extra": 1}, "there are include_adapters", []),
+    ("adapter.wait", {"adapter": "a1", "timeout": 5}, "`timeout`", ["timeout_ms"]),
+    ("plugin.describe", {"plugin": "shell", "name": "shell"}, "there are plugin", []),
+]
+
+
+@pytest.mark.parametrize(("method", "params", "says", "nearest"), MISSPELT)
+async def test_unknown_members_are_refused_with_the_nearest_name(
+    automation: Serving, method: str, params: dict[str, Any], says: str, nearest: list[str]
+) -> None:
     async with automation() as client:
-        session = await client.start("printf ready; cat", colour="blue")
-        await client.shows(session, "ready", mood="good")
-        assert await client.call("session.list", extra=1) == {"sessions": [session]}
+        assert (await client.call("server.capabilities"))["strict_params"] is True
+        of_session = method.startswith("session.") and method != "session.list"
+        session = {"session": await client.start("cat")} if of_session else {}
+        refusal = await client.refused(method, **session, **params)
+        assert refusal.code == -32602
+        assert says in refusal.message
+        assert refusal.data["nearest"] == nearest
+
+
+async def test_a_lenient_server_tolerates_unknown_members_and_adds_warnings(
+    automation: Serving,
+) -> None:
+    async with automation(lenient=True) as client:
+        assert (await client.call("server.capabilities"))["strict_params"] is False
+        made = await client.call("session.create", program="cat", colum=40)
+        warning = "unknown member `colum` - at `$`; did you mean `cols`?"
+        assert made == {"session": "s1", "warnings": [warning]}
+        listed = await client.call("session.list", extra=1)
+        assert listed["sessions"] == ["s1"]
+        assert len(listed["warnings"]) == 1
+        assert await client.call("session.list") == {"sessions": ["s1"]}
 
 
 async def test_a_batch_is_answered_in_one_message(automation: Serving) -> None:

@@ -50,7 +50,7 @@ async def test_capabilities_name_the_server_its_methods_and_its_notifications(
 ) -> None:
     async with automation() as client:
         told = await client.call("server.capabilities")
-    assert list(told) == ["name", "version", "framing", "methods", "notifications"]
+    assert list(told) == ["name", "version", "framing", "methods", "notifications", "strict_params"]
     assert (told["name"], told["version"]) == ("telex", __version__)
     assert told["framing"] == ["ndjson", "lsp"]
     assert told["methods"][: len(SPEC_METHODS)] == SPEC_METHODS

@@ -31,14 +31,6 @@ async def test_a_command_without_wait_is_one_frame_on_the_terminal_and_prints_no
         assert fake.restored()
 
 
-def test_a_misspelt_command_is_sent_with_a_warning_that_names_the_nearest(telex: Run) -> None:
-    ran = telex("escape", "--raw", "progess:set", "{}")
-    assert (ran.returncode, "progess:set" in ran.stdout) == (0, True)
-    assert "Did you mean progress:set?" in ran.stderr
-    ran = telex("escape", "--raw", "my:own-thing")
-    assert (ran.returncode, ran.stderr) == (0, "")
-
-
 async def test_inside_tmux_it_is_wrapped() -> None:
     async with terminal(Manners(multiplexer="tmux")) as fake:
         assert (await ran(fake, *ESCAPE, "term:bell", TMUX="x"))[0] == 0
@@ -65,7 +57,7 @@ async def test_a_command_refused_by_the_terminal_exits_with_1_and_prints_the_err
     async with terminal(None, clip_read=refuse) as fake:
         code, out, err = await ran(fake, *ESCAPE, "--wait", "clip:read")
         assert (code, out, err) == (1, "", "telex: The person said no. (ECDENIED)\n")
-        code, _, err = await ran(fake, *ESCAPE, "--wait", "x:unknown")
+        code, _, err = await ran(fake, *ESCAPE, "--wait", "--unchecked", "x:unknown")
         assert code == 1
         assert "ECNOCMD" in err
 
@@ -84,7 +76,8 @@ async def test_no_answer_in_time_is_124() -> None:
         await asyncio.Event().wait()
 
     async with terminal(None, x_never=never) as fake:
-        code, out, err = await ran(fake, *ESCAPE, "--wait", "--timeout", "0.2", "x:never")
+        asked = ("--wait", "--unchecked", "--timeout", "0.2", "x:never")
+        code, out, err = await ran(fake, *ESCAPE, *asked)
         assert (code, out, err) == (124, "", "telex: x:never: no answer within 0.2 s\n")
         assert fake.restored()
 
@@ -120,6 +113,12 @@ def test_raw_is_the_bytes_on_stdout(telex: Run) -> None:
         (["term:title", "{"], "not valid JSON"),
         (["term:title", '{"title": 3}'], "the data of term:title is not valid"),
         (["term:title"], "the data of term:title is not valid"),
+        (["term:titel", '{"title": "x"}'], "unknown command term:titel. Did you mean term:title?"),
+        (["zzzzz"], "unknown command zzzzz. --unchecked sends it anyway."),
+        (
+            ["term:title", '{"titel": "x"}'],
+            "unknown member `titel` - at `$`; did you mean `title`?",
+        ),
         (["--wait", "--raw", "ping"], "--raw excludes --wait"),
         (["--timeout", "0", "ping"], "0.0"),
         ([], "COMMAND"),
@@ -129,6 +128,12 @@ def test_invalid_arguments_exit_with_2(telex: Run, args: list[str], said: str) -
     ran = telex("escape", *args)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert said in ran.stderr
+
+
+def test_what_telex_does_not_know_is_sent_unchecked(telex: Run) -> None:
+    ran = telex("escape", "--raw", "--unchecked", "mine:own", '{"a": 1}')
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert '{"command":"mine:own","data":{"a":1}}' in ran.stdout
 
 
 def test_a_frame_that_no_terminal_surely_takes_is_refused(telex: Run) -> None:

@@ -131,7 +131,7 @@ class AdapterState(Struct, frozen=True, kw_only=True):
 # Parameters. Null means absent wherever a field may be left out.
 
 
-class Start(Struct, frozen=True, kw_only=True):
+class Start(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A plugin, and the program to start; by default the manifest's."""
 
     plugin: str
@@ -158,27 +158,27 @@ class Resume(Start, frozen=True, kw_only=True):
     """An unknown or closed adapter is not an error."""
 
 
-class AttachTo(Struct, frozen=True):
+class AttachTo(Struct, frozen=True, omit_defaults=True):
     """A plugin, and a session that exists already."""
 
     plugin: str
     session: str
 
 
-class OfAdapter(Struct, frozen=True):
+class OfAdapter(Struct, frozen=True, omit_defaults=True):
     """An adapter by its id."""
 
     adapter: str
 
 
-class Intent(Struct, frozen=True):
+class Intent(Struct, frozen=True, omit_defaults=True):
     """A function of the plugin that plans actions, with its parameters."""
 
     intent: str
     params: dict[str, Any] | None = None
 
 
-class SendIntent(Struct, frozen=True):
+class SendIntent(Struct, frozen=True, omit_defaults=True):
     """An intent for one adapter."""
 
     adapter: str
@@ -187,7 +187,7 @@ class SendIntent(Struct, frozen=True):
     params: dict[str, Any] | None = None
 
 
-class Waiting(Struct, frozen=True, kw_only=True):
+class Waiting(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A function of the plugin that returns a matcher, and a timeout."""
 
     intent: str | None = None
@@ -205,7 +205,7 @@ class WaitFor(Waiting, frozen=True, kw_only=True):
     adapter: str
 
 
-class TakeTurn(Struct, frozen=True, kw_only=True):
+class TakeTurn(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An intent and the wait after it, without input of other clients in between."""
 
     adapter: str
@@ -213,13 +213,13 @@ class TakeTurn(Struct, frozen=True, kw_only=True):
     wait: Waiting | None = None
 
 
-class CancelAdapterWait(Struct, frozen=True):
+class CancelAdapterWait(Struct, frozen=True, omit_defaults=True):
     """A wait by its `wait_id`."""
 
     wait_id: str
 
 
-class ReadAdapter(Struct, frozen=True, kw_only=True):
+class ReadAdapter(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An adapter to read, and the redaction of the result."""
 
     adapter: str
@@ -240,19 +240,19 @@ class ReadAdapterTranscript(ReadAdapter, frozen=True, kw_only=True):
     cursor: Annotated[int, Meta(ge=0)] | None = None
 
 
-class ValidateManifest(Struct, frozen=True):
+class ValidateManifest(Struct, frozen=True, omit_defaults=True):
     """A manifest as JSON values, to be checked."""
 
     manifest: dict[str, Any]
 
 
-class OfPlugin(Struct, frozen=True):
+class OfPlugin(Struct, frozen=True, omit_defaults=True):
     """A plugin by its name."""
 
     plugin: str
 
 
-class LoadPlugin(Struct, frozen=True):
+class LoadPlugin(Struct, frozen=True, omit_defaults=True):
     """The path of a manifest on the server's disk."""
 
     manifest_path: str

@@ -397,13 +397,17 @@ class AutomationServer:
         *,
         redactor: Redactor | None = None,
         may_load: bool = False,
+        lenient: bool = False,
         extend: Iterable[Callable[[AutomationService], Extension]] = (),
     ) -> None:
-        """Each function of `extend` gets the `AutomationService` and returns its extension."""
+        """Each function of `extend` gets the `AutomationService` and returns its extension.
+        `lenient` is that of the `AutomationService`."""
         self.plugins = Plugins(plugins)
         self._workers = WorkerPool()
         self._predicates = Predicates(self.plugins, self._workers)
-        self.automation = AutomationService(redactor=redactor, predicates=self._predicates.runner)
+        self.automation = AutomationService(
+            redactor=redactor, predicates=self._predicates.runner, lenient=lenient
+        )
         self._extensions = [extension(self.automation) for extension in extend]
         self._adapters = Adapters(self.automation, self._workers)
         self.adapter_methods = AdapterMethods(self.automation, self.plugins, self._adapters)

@@ -9,9 +9,10 @@ here. No plugin is loaded or started before the first `lua` matcher.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from telex.automation import client
+from telex.automation.keywords import suggests_keywords
 
 if TYPE_CHECKING:
     import os
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from telex.terminal.waits.matchers import Predicate
 
 
+@suggests_keywords
 def spawn(
     command: str | Sequence[str],
     *,
@@ -34,7 +36,11 @@ def spawn(
     rows: int = 24,
     cols: int = 80,
     redact: bool = False,
-    **more: Any,
+    pixel_width: int = 0,
+    pixel_height: int = 0,
+    transcript_max_chars: int | None = None,
+    raw_transcript_path: str | os.PathLike[str] | None = None,
+    raw_transcript_append: bool = False,
 ) -> DualContext[AsyncTerminal, Terminal]:
     """Start a program on a terminal and drive it from this process.
 
@@ -46,8 +52,11 @@ def spawn(
         cols: Width of the terminal.
         redact: Mask secrets in what is read. By default reads show the screen as it is; what gets
             into logs by itself (exceptions, recordings) is masked in any case.
-        more: Any other parameter of `session.create` (docs/reference/automation.md), such as
-            `transcript_max_chars`, `raw_transcript_path`, `escapes`, `pages`.
+        pixel_width: Width in pixels, for programs that ask; 0 if unknown.
+        pixel_height: Height in pixels.
+        transcript_max_chars: How many printed characters are kept; by default 131,072.
+        raw_transcript_path: A file for every byte that the program prints, not masked.
+        raw_transcript_append: Append to that file; otherwise it must not exist.
 
     Returns:
         An object for `with` (gives a `Terminal`) or `async with` (gives an `AsyncTerminal`).
@@ -56,21 +65,25 @@ def spawn(
     Raises:
         NotStarted: The program could not be started. Raised on entering.
         ValueError: The command is empty.
+        TypeError: A keyword is unknown; the message has the nearest one.
 
     Example:
         with telex.spawn("python3 -q", rows=10) as term:
             term.wait(">>> ")
     """
-    return client.spawn(
+    asked = client.created(
         command,
         cwd=cwd,
         env=env,
         rows=rows,
         cols=cols,
-        redact=redact,
-        predicates=_OnDemand(),
-        **more,
+        pixel_width=pixel_width,
+        pixel_height=pixel_height,
+        transcript_max_chars=transcript_max_chars,
+        raw_transcript_path=raw_transcript_path,
+        raw_transcript_append=raw_transcript_append,
     )
+    return client.spawn(asked, redact=redact, predicates=_OnDemand())
 
 
 class _OnDemand:

@@ -64,7 +64,7 @@ class AgentServer:
         self.runtime = runtime
         self._connections: dict[Peer, UiConnection] = {}
         self._closing = False
-        self.methods = Methods()
+        self.methods = Methods("log")
         for name, handler in IMMEDIATE.items():
             self.methods.add(name, self._immediate(name, handler))
         for name, handler in ASYNC.items():

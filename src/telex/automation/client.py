@@ -34,6 +34,7 @@ from telex.automation.errors import (
     SessionProblem,
     TimedOut,
 )
+from telex.automation.keywords import suggests_keywords
 from telex.automation.portal import DualContext, OpenedTwice, hides_frames
 from telex.processes.shielded import run_shielded
 from telex.terminal import actions
@@ -57,6 +58,8 @@ DAY_SECONDS: Final = 86_400.0
 ATTACH_CREDIT: Final = 256 * 1024
 """Bytes that an attachment sends before the reader has to ask for more."""
 
+MouseKind = Literal["click", "press", "release", "move", "scroll_up", "scroll_down"]
+MouseButton = Literal["left", "middle", "right"]
 Signal = Literal["term", "hup", "quit", "int", "kill", "user1", "user2"]
 
 
@@ -169,14 +172,30 @@ class AsyncTerminal:
         """
         return await self.act(actions.BracketedPaste(text) if bracketed else actions.Paste(text))
 
-    async def click(self, row: int, col: int, **how: Any) -> str:
+    @suggests_keywords
+    async def click(
+        self,
+        row: int,
+        col: int,
+        *,
+        event: MouseKind = "click",
+        button: MouseButton = "left",
+        count: int = 1,
+        shift: bool = False,
+        alt: bool = False,
+        ctrl: bool = False,
+    ) -> str:
         """Click a cell with the mouse.
 
         Args:
             row: The row, counted from 0 at the top.
             col: The column, counted from 0 at the left.
-            how: `event` ("click", "press", "release", "move", "scroll_up", "scroll_down"),
-                `button` ("left", "middle", "right"), `count`, and `shift`, `alt`, `ctrl`.
+            event: "click", "press", "release", "move", "scroll_up" or "scroll_down".
+            button: "left", "middle" or "right".
+            count: The number of clicks, or of notches of the wheel.
+            shift: Hold Shift.
+            alt: Hold Alt.
+            ctrl: Hold Ctrl.
 
         Returns:
             A mark of the moment before.
@@ -184,7 +203,8 @@ class AsyncTerminal:
         Raises:
             Refused: The program did not ask its terminal for mouse events.
         """
-        return await self.act(actions.Mouse(actions.MouseEvent(row, col, **how)))
+        happened = actions.MouseEvent(row, col, event, button, count, shift, alt, ctrl)
+        return await self.act(actions.Mouse(happened))
 
     async def interrupt(self) -> str:
         """Type the terminal's interrupt character (usually Ctrl-C), ahead of queued input.
@@ -365,19 +385,31 @@ class AsyncTerminal:
         asked = spec.ResizeTo(session=self.id, rows=rows, cols=cols)
         await self._call("session.resize", asked, spec.Resized)
 
-    async def record(self, path: str | os.PathLike[str] | None, **how: Any) -> None:
+    @suggests_keywords
+    async def record(
+        self,
+        path: str | os.PathLike[str] | None,
+        *,
+        format: Literal[2, 3] = 2,
+        input: bool = False,
+        redact: bool = True,
+    ) -> None:
         """Record to an asciicast file from now on.
 
         Args:
             path: The file; None stops the recording.
-            how: `format` (2 or 3, of asciicast), `input` (record typed text too), `redact`.
+            format: The version of asciicast.
+            input: Also record typed text, except while the terminal does not echo it.
+            redact: Mask secrets: a recording is a file for others.
 
         Raises:
             Refused: The file exists, or its directory does not.
             RecordingLost: The disk is full. Raised when the recording is begun or stopped; `close`
                 warns instead.
         """
-        asked = spec.Record(session=self.id, path=absolute(path), **how)
+        asked = spec.Record(
+            session=self.id, path=absolute(path), format=format, input=input, redact=redact
+        )
         self._records = False
         await self._call("session.record", asked, spec.Recorded)
         self._records = path is not None
@@ -647,18 +679,57 @@ class AsyncServer:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def spawn(self, command: str | Sequence[str], **how: Any) -> AsyncTerminal:
+    @suggests_keywords
+    async def spawn(
+        self,
+        command: str | Sequence[str],
+        *,
+        cwd: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str | None] | None = None,
+        rows: int = 24,
+        cols: int = 80,
+        pixel_width: int = 0,
+        pixel_height: int = 0,
+        transcript_max_chars: int | None = None,
+        raw_transcript_path: str | os.PathLike[str] | None = None,
+        raw_transcript_append: bool = False,
+        escapes: bool = False,
+        pages: bool = False,
+    ) -> AsyncTerminal:
         """Start a program on the server. It runs until its terminal is closed.
 
         Args:
             command: An argument list, or a string that is split as a shell splits words.
-            how: As for `telex.spawn`: `cwd`, `env`, `rows`, `cols`, and any other parameter of
-                `session.create`.
+            cwd: The working directory.
+            env: Changes to the server's environment; None removes a variable.
+            rows: Height of the terminal.
+            cols: Width of the terminal.
+            pixel_width: Width in pixels, for programs that ask; 0 if unknown.
+            pixel_height: Height in pixels.
+            transcript_max_chars: How many printed characters are kept; by default 131,072.
+            raw_transcript_path: A file on the server for every byte printed, not masked.
+            raw_transcript_append: Append to that file; otherwise it must not exist.
+            escapes: Whether the terminal answers JSON escapes.
+            pages: Whether the program may serve pages (HTTY).
 
         Raises:
             NotStarted: The program could not be started.
         """
-        return await _started(self._caller, created(command, **how))
+        asked = created(
+            command,
+            cwd=cwd,
+            env=env,
+            rows=rows,
+            cols=cols,
+            pixel_width=pixel_width,
+            pixel_height=pixel_height,
+            transcript_max_chars=transcript_max_chars,
+            raw_transcript_path=raw_transcript_path,
+            raw_transcript_append=raw_transcript_append,
+            escapes=escapes,
+            pages=pages,
+        )
+        return await _started(self._caller, asked)
 
     async def sessions(self) -> tuple[str, ...]:
         """List the ids of the server's sessions."""
@@ -679,22 +750,15 @@ class AsyncServer:
 
 
 def spawn(
-    command: str | Sequence[str],
-    *,
-    cwd: str | os.PathLike[str] | None = None,
-    env: Mapping[str, str | None] | None = None,
-    rows: int = 24,
-    cols: int = 80,
-    redact: bool = False,
-    predicates: PredicateSource | None = None,
-    **more: Any,
+    asked: spec.Create, *, redact: bool = False, predicates: PredicateSource | None = None
 ) -> DualContext[AsyncTerminal, Terminal]:
-    """Start a program on a terminal. `telex.spawn` is this function with `predicates`.
+    """Start a program on a terminal, in this process; `telex.spawn` calls this.
 
     Args:
+        asked: The program, from `created`.
+        redact: Mask secrets in what is read.
         predicates: Runs the predicates of `lua` matchers (`telex.adapters.terminal_spawn`).
     """
-    asked = created(command, cwd=cwd, env=env, rows=rows, cols=cols, **more)
 
     async def start() -> AsyncTerminal:
         from telex.automation.server import AutomationService
@@ -746,12 +810,18 @@ def created(
     *,
     cwd: str | os.PathLike[str] | None = None,
     env: Mapping[str, str | None] | None = None,
+    raw_transcript_path: str | os.PathLike[str] | None = None,
     **more: Any,
 ) -> spec.Create:
     """Return the parameters of `session.create`. Raises ValueError for an empty command."""
     program, *args = words(command)
     return spec.Create(
-        program=program, args=tuple(args), cwd=absolute(cwd), env=dict(env or {}), **more
+        program=program,
+        args=tuple(args),
+        cwd=absolute(cwd),
+        env=dict(env or {}),
+        raw_transcript_path=absolute(raw_transcript_path),
+        **more,
     )
 
 

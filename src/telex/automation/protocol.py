@@ -55,13 +55,13 @@ Name = Annotated[str, Meta(pattern=r"^[^\x00=]+$", description="A variable's nam
 """The system cannot pass every JSON string to a program: a NUL ends an argument or a variable."""
 
 
-# Parameters.
+# Parameters. Defaults are not sent: a server that does not know a member would refuse it.
 
 Cells = Literal["full", "runs", "none"]
 """Every cell, as in the spec; runs of neighbouring cells with one style; or none."""
 
 
-class RedactionRules(Struct, frozen=True):
+class RedactionRules(Struct, frozen=True, omit_defaults=True):
     """Rules added for one read. `enabled` is part of the wire and changes nothing."""
 
     enabled: bool
@@ -72,24 +72,24 @@ class RedactionRules(Struct, frozen=True):
     """Patterns (RE2) of what is secret."""
 
 
-class NoParams(Struct, frozen=True):
+class NoParams(Struct, frozen=True, omit_defaults=True):
     """The parameters of a method that takes none."""
 
 
-class ListSessions(Struct, frozen=True):
+class ListSessions(Struct, frozen=True, omit_defaults=True):
     """The filter of `session.list`."""
 
     include_adapters: bool = False
     """Also sessions that belong to an adapter."""
 
 
-class OfSession(Struct, frozen=True):
+class OfSession(Struct, frozen=True, omit_defaults=True):
     """The id of a session."""
 
     session: str
 
 
-class Create(Struct, frozen=True, kw_only=True):
+class Create(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The program to start, and its terminal."""
 
     program: str
@@ -114,14 +114,14 @@ class Create(Struct, frozen=True, kw_only=True):
     """Whether the program may serve pages (HTTY). They are sent as `session.page`."""
 
 
-class Input(Struct, frozen=True):
+class Input(Struct, frozen=True, omit_defaults=True):
     """An action for a session."""
 
     session: str
     action: Action
 
 
-class Wait(Struct, frozen=True, kw_only=True):
+class Wait(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A matcher and how long to wait for it."""
 
     session: str
@@ -136,13 +136,13 @@ class Wait(Struct, frozen=True, kw_only=True):
     redaction: RedactionRules | None = None
 
 
-class CancelWait(Struct, frozen=True):
+class CancelWait(Struct, frozen=True, omit_defaults=True):
     """The wait to cancel."""
 
     wait_id: str
 
 
-class ReadScreen(Struct, frozen=True, kw_only=True):
+class ReadScreen(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whose screen, with which cells, redacted or not."""
 
     session: str
@@ -151,7 +151,7 @@ class ReadScreen(Struct, frozen=True, kw_only=True):
     redaction: RedactionRules | None = None
 
 
-class ReadTranscript(Struct, frozen=True, kw_only=True):
+class ReadTranscript(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whose transcript, from where, redacted or not."""
 
     session: str
@@ -163,7 +163,7 @@ class ReadTranscript(Struct, frozen=True, kw_only=True):
     redaction: RedactionRules | None = None
 
 
-class ReadScrollback(Struct, frozen=True, kw_only=True):
+class ReadScrollback(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Rows of the scrollback; 0 is the oldest kept, -1 the newest."""
 
     session: str
@@ -174,7 +174,7 @@ class ReadScrollback(Struct, frozen=True, kw_only=True):
     redaction: RedactionRules | None = None
 
 
-class ResizeTo(Struct, frozen=True, kw_only=True):
+class ResizeTo(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The new size of a session's terminal."""
 
     session: str
@@ -184,7 +184,7 @@ class ResizeTo(Struct, frozen=True, kw_only=True):
     pixel_height: Pixels = 0
 
 
-class SetNotifications(Struct, frozen=True):
+class SetNotifications(Struct, frozen=True, omit_defaults=True):
     """Whether to send notifications, and of which sessions: of all, if both lists are empty."""
 
     enabled: bool
@@ -192,7 +192,7 @@ class SetNotifications(Struct, frozen=True):
     sessions: tuple[str, ...] = ()
 
 
-class Record(Struct, frozen=True, kw_only=True):
+class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The file to record to; without a path, stop."""
 
     session: str
@@ -204,7 +204,7 @@ class Record(Struct, frozen=True, kw_only=True):
     redact: bool = True
 
 
-class Attach(Struct, frozen=True, kw_only=True):
+class Attach(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The session whose output to follow."""
 
     session: str
@@ -215,20 +215,20 @@ class Attach(Struct, frozen=True, kw_only=True):
     redact: bool = True
 
 
-class Credit(Struct, frozen=True):
+class Credit(Struct, frozen=True, omit_defaults=True):
     """More credit for an attachment."""
 
     attachment: str
     bytes: Annotated[int, Meta(ge=1, le=16 * 1024 * 1024)]
 
 
-class Detach(Struct, frozen=True):
+class Detach(Struct, frozen=True, omit_defaults=True):
     """The attachment to end."""
 
     attachment: str
 
 
-class EscapeReply(Struct, frozen=True, kw_only=True):
+class EscapeReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The answer to a command that a session's program sent to its terminal."""
 
     session: str
@@ -243,7 +243,7 @@ class EscapeReply(Struct, frozen=True, kw_only=True):
     """More of the same answer follows."""
 
 
-class Lease(Struct, frozen=True, kw_only=True):
+class Lease(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Take the exclusive right to type into a session, or `release` it."""
 
     session: str
@@ -264,6 +264,8 @@ class Capabilities(Struct, frozen=True):
     framing: tuple[str, ...]
     methods: tuple[str, ...]
     notifications: tuple[str, ...]
+    strict_params: bool = False
+    """Whether parameters with unknown members are refused."""
 
 
 class Notifications(Struct, frozen=True, omit_defaults=True):

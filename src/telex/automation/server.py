@@ -54,9 +54,13 @@ class AutomationService:
         redactor: Redactor | None = None,
         framings: tuple[str, ...] = ("ndjson", "lsp"),
         predicates: Predicates | None = None,
+        lenient: bool = False,
     ) -> None:
+        """`lenient` serves requests with unknown members, and adds `warnings` to their results;
+        otherwise they are refused."""
         self.redactor = redactor or Redactor()
         self._framings = framings
+        self._lenient = lenient
         self._sessions = SessionRegistry(predicates)
         self.bindings = AdapterBindings()
         """The adapters of each session."""
@@ -76,7 +80,7 @@ class AutomationService:
         self._closing: set[asyncio.Task[None]] = set()
         self.handlers: dict[str, Callable[..., Any]] = {}
         """The handlers by method name, for a caller in this process."""
-        self.methods = Methods()
+        self.methods = Methods("warn" if lenient else "refuse")
         """The same handlers, for a peer."""
         self.add_handlers(self._handlers())
 
@@ -125,7 +129,14 @@ class AutomationService:
     def capabilities(self, asked: spec.NoParams, who: Connection) -> spec.Capabilities:
         """Return the methods, notifications and framings of this server."""
         names = tuple(method.name for method in self.methods)
-        return spec.Capabilities(spec.NAME, __version__, self._framings, names, self.notifications)
+        return spec.Capabilities(
+            spec.NAME,
+            __version__,
+            self._framings,
+            names,
+            self.notifications,
+            strict_params=not self._lenient,
+        )
 
     def set_notifications(
         self, asked: spec.SetNotifications, who: Connection

@@ -6,20 +6,28 @@ checks them. A test compares signatures and docstrings with `client`, name by na
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from telex.automation.client import ATTACH_CREDIT
+from telex.automation.keywords import suggests_keywords
 from telex.automation.portal import hides_frames
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from telex import match
     from telex.automation import protocol as spec
     from telex.automation.caller import OutputChunk
-    from telex.automation.client import AsyncAttachment, AsyncServer, AsyncTerminal, Signal
+    from telex.automation.client import (
+        AsyncAttachment,
+        AsyncServer,
+        AsyncTerminal,
+        MouseButton,
+        MouseKind,
+        Signal,
+    )
     from telex.automation.portal import Portal
     from telex.automation.protocol import Matched, ScreenSnapshot
     from telex.automation.screenshot import ThemeName
@@ -106,14 +114,30 @@ class Terminal:
         """
         return self._run(self._terminal.paste(text, bracketed=bracketed))
 
-    def click(self, row: int, col: int, **how: Any) -> str:
+    @suggests_keywords
+    def click(
+        self,
+        row: int,
+        col: int,
+        *,
+        event: MouseKind = "click",
+        button: MouseButton = "left",
+        count: int = 1,
+        shift: bool = False,
+        alt: bool = False,
+        ctrl: bool = False,
+    ) -> str:
         """Click a cell with the mouse.
 
         Args:
             row: The row, counted from 0 at the top.
             col: The column, counted from 0 at the left.
-            how: `event` ("click", "press", "release", "move", "scroll_up", "scroll_down"),
-                `button` ("left", "middle", "right"), `count`, and `shift`, `alt`, `ctrl`.
+            event: "click", "press", "release", "move", "scroll_up" or "scroll_down".
+            button: "left", "middle" or "right".
+            count: The number of clicks, or of notches of the wheel.
+            shift: Hold Shift.
+            alt: Hold Alt.
+            ctrl: Hold Ctrl.
 
         Returns:
             A mark of the moment before.
@@ -121,7 +145,11 @@ class Terminal:
         Raises:
             Refused: The program did not ask its terminal for mouse events.
         """
-        return self._run(self._terminal.click(row, col, **how))
+        return self._run(
+            self._terminal.click(
+                row, col, event=event, button=button, count=count, shift=shift, alt=alt, ctrl=ctrl
+            )
+        )
 
     def interrupt(self) -> str:
         """Type the terminal's interrupt character (usually Ctrl-C), ahead of queued input.
@@ -282,19 +310,29 @@ class Terminal:
         """
         self._run(self._terminal.resize(rows=rows, cols=cols))
 
-    def record(self, path: str | os.PathLike[str] | None, **how: Any) -> None:
+    @suggests_keywords
+    def record(
+        self,
+        path: str | os.PathLike[str] | None,
+        *,
+        format: Literal[2, 3] = 2,
+        input: bool = False,
+        redact: bool = True,
+    ) -> None:
         """Record to an asciicast file from now on.
 
         Args:
             path: The file; None stops the recording.
-            how: `format` (2 or 3, of asciicast), `input` (record typed text too), `redact`.
+            format: The version of asciicast.
+            input: Also record typed text, except while the terminal does not echo it.
+            redact: Mask secrets: a recording is a file for others.
 
         Raises:
             Refused: The file exists, or its directory does not.
             RecordingLost: The disk is full. Raised when the recording is begun or stopped; `close`
                 warns instead.
         """
-        self._run(self._terminal.record(path, **how))
+        self._run(self._terminal.record(path, format=format, input=input, redact=redact))
 
     def attach(self, *, credit: int = ATTACH_CREDIT, redact: bool | None = None) -> Attachment:
         """Follow the output byte by byte, as a terminal would: the screen first, then the rest.
@@ -434,18 +472,57 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def spawn(self, command: str | Sequence[str], **how: Any) -> Terminal:
+    @suggests_keywords
+    def spawn(
+        self,
+        command: str | Sequence[str],
+        *,
+        cwd: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str | None] | None = None,
+        rows: int = 24,
+        cols: int = 80,
+        pixel_width: int = 0,
+        pixel_height: int = 0,
+        transcript_max_chars: int | None = None,
+        raw_transcript_path: str | os.PathLike[str] | None = None,
+        raw_transcript_append: bool = False,
+        escapes: bool = False,
+        pages: bool = False,
+    ) -> Terminal:
         """Start a program on the server. It runs until its terminal is closed.
 
         Args:
             command: An argument list, or a string that is split as a shell splits words.
-            how: As for `telex.spawn`: `cwd`, `env`, `rows`, `cols`, and any other parameter of
-                `session.create`.
+            cwd: The working directory.
+            env: Changes to the server's environment; None removes a variable.
+            rows: Height of the terminal.
+            cols: Width of the terminal.
+            pixel_width: Width in pixels, for programs that ask; 0 if unknown.
+            pixel_height: Height in pixels.
+            transcript_max_chars: How many printed characters are kept; by default 131,072.
+            raw_transcript_path: A file on the server for every byte printed, not masked.
+            raw_transcript_append: Append to that file; otherwise it must not exist.
+            escapes: Whether the terminal answers JSON escapes.
+            pages: Whether the program may serve pages (HTTY).
 
         Raises:
             NotStarted: The program could not be started.
         """
-        return Terminal(self._run(self._server.spawn(command, **how)), self._portal)
+        spawned = self._server.spawn(
+            command,
+            cwd=cwd,
+            env=env,
+            rows=rows,
+            cols=cols,
+            pixel_width=pixel_width,
+            pixel_height=pixel_height,
+            transcript_max_chars=transcript_max_chars,
+            raw_transcript_path=raw_transcript_path,
+            raw_transcript_append=raw_transcript_append,
+            escapes=escapes,
+            pages=pages,
+        )
+        return Terminal(self._run(spawned), self._portal)
 
     def sessions(self) -> tuple[str, ...]:
         """List the ids of the server's sessions."""

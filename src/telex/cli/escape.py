@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from telex.cli import completion_candidates
-from telex.cli.console import explain, say, warn
+from telex.cli.console import explain, say
 
 HELP = """Send a JSON escape to this terminal.
 
@@ -19,7 +19,8 @@ The escape goes to the terminal even where stdout is redirected. Without --wait 
 request for an answer, so that an error of the terminal is not seen. With --wait the answer is
 printed as JSON.
 
-The exit code is 0 if the escape was sent or answered, 1 if the terminal refused it, 3 if this
+The exit code is 0 if the escape was sent or answered, 1 if the terminal refused it, 2 if telex does
+not know the command or a member of its data (--unchecked sends it all the same), 3 if this
 terminal does not support JSON escapes, and 124 if no answer came in time.
 
 \b
@@ -49,10 +50,16 @@ def _json(_: click.Context, __: click.Parameter, given: str | None) -> Any:
     help="How long to wait.",
 )
 @click.option("--raw", is_flag=True, help="Print the bytes on stdout instead of sending them.")
+@click.option(
+    "--unchecked",
+    is_flag=True,
+    help="Send a command or data that telex does not know: another terminal may.",
+)
 @click.argument("name", metavar="COMMAND", shell_complete=completion_candidates.escapes)
 @click.argument("data", required=False, callback=_json)
-def command(wait: bool, timeout: float, raw: bool, name: str, data: Any) -> int:
-    _check(name, data)
+def command(wait: bool, timeout: float, raw: bool, unchecked: bool, name: str, data: Any) -> int:
+    if not unchecked:
+        _check(name, data)
     if wait and raw:
         raise click.UsageError("--raw excludes --wait: it sends nothing to the terminal")
     if wait:
@@ -71,18 +78,20 @@ def _check(name: str, data: Any) -> None:
     import msgspec
 
     from telex.escapes.commands import COMMANDS
+    from telex.rpc.nearest import did_you_mean, nearest_names
+    from telex.rpc.unknown_members import unknown_members
 
     if name not in COMMANDS:
-        from telex.rpc.nearest import did_you_mean, nearest_names
-
-        # It may still be valid: a client of a session can answer commands that telex does not know.
-        if near := nearest_names(name, COMMANDS):
-            warn(f"unknown command {name}. {did_you_mean(near)} It is sent anyway")
-    else:
-        try:
-            msgspec.convert({} if data is None else data, COMMANDS[name].payload, str_keys=True)
-        except msgspec.ValidationError as error:
-            raise click.BadParameter(f"the data of {name} is not valid: {error}") from error
+        hint = did_you_mean(nearest_names(name, COMMANDS)) or "--unchecked sends it anyway."
+        raise click.UsageError(f"unknown command {name}. {hint}")
+    payload = COMMANDS[name].payload
+    given = {} if data is None else data
+    if unknown := unknown_members(given, payload):
+        raise click.UsageError(f"the data of {name} has an {unknown[0]}")
+    try:
+        msgspec.convert(given, payload, str_keys=True)
+    except msgspec.ValidationError as error:
+        raise click.BadParameter(f"the data of {name} is not valid: {error}") from error
 
 
 def _frame(name: str, data: Any) -> bytes:

@@ -110,6 +110,11 @@ one that is printed at the start.
     help="Let clients load and unload adapters while the server runs.",
 )
 @click.option(
+    "--lenient",
+    is_flag=True,
+    help="Serve requests with unknown parameters, and say so in `warnings` of the result.",
+)
+@click.option(
     "--gateway-port",
     metavar="PORT",
     type=click.IntRange(0, 65535),
@@ -127,6 +132,7 @@ def command(
     serial: bool,
     adapters: tuple[Path, ...],
     allow_plugin_load: bool,
+    lenient: bool,
     gateway_port: int,
 ) -> None:
     from telex.adapters.server import AutomationServer
@@ -154,6 +160,7 @@ def command(
         plugins,
         redactor=redactor,
         may_load=allow_plugin_load,
+        lenient=lenient,
         extend=(EscapeSessions, partial(PagesExtension, port=gateway_port)),
     )
     run(_served(server, listeners, serial))

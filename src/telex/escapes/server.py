@@ -395,7 +395,7 @@ class _MethodsWithFallback(Methods):
     positional = False
 
     def __init__(self, extra: FallbackHandler | None) -> None:
-        super().__init__()
+        super().__init__("log")
         self._extra: Method | None = None
         if extra is not None:
             others = Methods()

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from telex.rpc.methods import Method, Methods
     from telex.rpc.peer import Peer
     from telex.rpc.state import Conversation
+    from telex.rpc.unknown_members import UnknownMember
 
 log = logging.getLogger("telex.rpc")
 
@@ -73,7 +74,7 @@ class CallContext:
 class Job:
     """One message to serve, and where its responses go."""
 
-    __slots__ = ("answer", "id", "message", "parts", "size", "work")
+    __slots__ = ("answer", "id", "message", "parts", "size", "warnings", "work")
 
     def __init__(
         self, message: Request | Notification, size: int, answer: Callable[[Message], None]
@@ -84,6 +85,8 @@ class Job:
         self.id = message.id if isinstance(message, Request) else None
         self.parts = _NO_PARTS
         self.work: Coroutine[Any, Any, object] | None = None
+        self.warnings: tuple[str, ...] = ()
+        """Sentences to add to the result."""
 
 
 class Serving:
@@ -227,15 +230,32 @@ class Serving:
             self._fail(job, self._unknown(job))
             return
         try:
+            unknown = method.unknown_members(job.message.data)
+            if unknown and method.members == "refuse":
+                self._fail(job, _refused(unknown))
+                return
             arguments = method.arguments(job.message.data)
         except msgspec.DecodeError as error:
             self._fail(job, Problem.of(Condition.PARAMS, str(error)))
             return
+        if unknown:
+            self._report(job, method, unknown)
         if method.wants_call:
             in_parts = isinstance(job.message, Request) and job.message.more
             call = CallContext(self._peer, job.id, method.name, job.parts, in_parts)
             arguments = (*arguments, call)
         self._run(job, method, arguments)
+
+    def _report(self, job: Job, method: Method, unknown: tuple[UnknownMember, ...]) -> None:
+        """Put unknown members into the result or, once each, into the log."""
+        if method.members == "warn":
+            job.warnings = tuple(map(str, unknown))
+            return
+        for member in unknown:
+            key = (method.name, member.path, member.name)
+            if key not in _logged and len(_logged) < limits.MEMBERS_LOGGED:
+                _logged.add(key)
+                log.warning("%s: %r", method.name, str(member))
 
     def _unknown(self, job: Job) -> Problem:
         """Return the error for an unknown method. For a notification no nearest names are sought,
@@ -301,7 +321,7 @@ class Serving:
         hint = result.datatype if isinstance(result, Typed) else None
         value = result.data if isinstance(result, Typed) else result
         try:
-            reply = Reply(job.id, _encoded(value), more, hint)
+            reply = Reply(job.id, _with_warnings(_encoded(value), job.warnings), more, hint)
         except Exception as error:  # noqa: BLE001  a result that is no JSON is the handler's mistake
             self._fail(job, self._problem(job, error))
             return
@@ -341,6 +361,23 @@ class Serving:
                 error = unencodable
         log.error("the handler of %r failed", job.message.method, exc_info=error)
         return Problem.of(Condition.INTERNAL)
+
+
+_logged: set[tuple[str, str, str]] = set()
+"""Unknown members that were logged: method, path and name."""
+
+
+def _refused(unknown: tuple[UnknownMember, ...]) -> Problem:
+    data = {"unknown": [member.name for member in unknown], "nearest": unknown[0].nearest}
+    return Problem.of(Condition.PARAMS, "; ".join(map(str, unknown)), data)
+
+
+def _with_warnings(encoded: object, warnings: tuple[str, ...]) -> object:
+    """Add the member `warnings` to a result that is an object."""
+    if not warnings or not isinstance(encoded, Raw) or (text := bytes(encoded))[:1] != b"{":
+        return encoded
+    comma = b"," if text[1:-1].strip() else b""
+    return Raw(text[:-1] + comma + b'"warnings":' + msgspec.json.encode(warnings) + b"}")
 
 
 def _encoded(value: object) -> object:

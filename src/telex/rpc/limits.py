@@ -49,6 +49,12 @@ IDS_REMEMBERED: Final = limit(
     "Ended calls whose late replies are still recognised; replies to older ones count as unknown.",
 )
 BATCH_MESSAGES: Final = limit("BATCH_MESSAGES", 1000, "messages", "Messages in one JSON-RPC batch.")
+MEMBERS_LOGGED: Final = limit(
+    "MEMBERS_LOGGED",
+    256,
+    "members",
+    "Unknown members of requests that are logged, each once: a peer must not fill the log.",
+)
 MISSPELT_NAME_CHARS: Final = limit(
     "MISSPELT_NAME_CHARS",
     64,

@@ -24,6 +24,7 @@ import msgspec
 from telex.rpc.errors import Problem
 from telex.rpc.messages import ABSENT
 from telex.rpc.nearest import unknown_method
+from telex.rpc.unknown_members import MemberPolicy, UnknownMember, unknown_members
 
 Handler = Callable[..., Any]
 
@@ -46,6 +47,14 @@ class Method:
     decoder: msgspec.json.Decoder[Any]
     named: bool
     """Whether the parameters are an object: an empty array then means an empty object."""
+    members: MemberPolicy = "ignore"
+    """What happens to members of the parameters that their type does not know."""
+
+    def unknown_members(self, data: object) -> tuple[UnknownMember, ...]:
+        """Return the unknown members of the parameters, unless they are ignored."""
+        if self.members == "ignore" or self.params is None or not isinstance(data, msgspec.Raw):
+            return ()
+        return unknown_members(msgspec.json.decode(data), self.params)
 
     def arguments(self, data: object) -> tuple[object, ...]:
         """Return the decoded parameters as a tuple to call with. Raises msgspec.ValidationError."""
@@ -66,14 +75,16 @@ class Methods:
     positional = True
     """Whether clients may pass parameters in an array, so that an empty array means none."""
 
-    def __init__(self) -> None:
+    def __init__(self, members: MemberPolicy = "ignore") -> None:
+        """`members` is what happens to members of parameters that their type does not know."""
         self._methods: dict[str, Method] = {}
+        self._members: MemberPolicy = members
 
     def add(self, name: str, handler: Handler) -> None:
         """Serve `name` with this handler. Each name has one handler."""
         if name in self._methods:
             raise ValueError(f"the method {name!r} already has a handler")
-        self._methods[name] = _inspected(name, handler, self.positional)
+        self._methods[name] = _inspected(name, handler, self.positional, self._members)
 
     def get(self, name: str) -> Method | None:
         return self._methods.get(name)
@@ -98,7 +109,7 @@ class Methods:
         return {"methods": methods, "$defs": defs}
 
 
-def _inspected(name: str, handler: Handler, positional: bool) -> Method:
+def _inspected(name: str, handler: Handler, positional: bool, members: MemberPolicy) -> Method:
     hints = get_type_hints(handler)
     result = hints.pop("return", Any)
     parameters = list(inspect.signature(handler).parameters.values())
@@ -114,7 +125,9 @@ def _inspected(name: str, handler: Handler, positional: bool) -> Method:
     doc = inspect.getdoc(handler) or ""
     quick = not streams and not inspect.iscoroutinefunction(inspect.unwrap(handler))
     wants_call, named = len(kinds) > 1, positional and _is_object(params)
-    return Method(name, handler, params, result, streams, wants_call, quick, doc, decoder, named)
+    return Method(
+        name, handler, params, result, streams, wants_call, quick, doc, decoder, named, members
+    )
 
 
 def _is_object(params: Any) -> bool:
