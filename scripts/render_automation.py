@@ -25,6 +25,7 @@ from telex.terminal import actions
 from telex.terminal.cells import Cursor
 from telex.terminal.waits import compiler, matchers
 from telex.terminal.waits.evidence import PredicateOutcome
+from telex.terminal.waits.since import THE_BEGINNING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,6 +160,7 @@ MATCHER_EXAMPLES: Final[tuple[matchers.Matcher, ...]] = (
     matchers.Title("vim"),
     matchers.CursorAt(matchers.CellPosition(1, 0)),
     matchers.ScreenStable(matchers.Stability(250, "change")),
+    matchers.ScreenChanged(0),
     matchers.ProcessExited(),
     matchers.ExitCode(0),
     matchers.Lua(matchers.Predicate("menu", "is_open")),
@@ -171,6 +173,7 @@ MOMENT: Final = SimpleNamespace(
     began=0.0,
     last_activity=0.0,
     last_change=0.0,
+    last_change_sequence=1,
     text="12 passed, ready",
     lines=(),
     cursor=Cursor(1, 0),
@@ -244,7 +247,7 @@ def _actions() -> Iterator[str]:
 def _matchers() -> Iterator[str]:
     _complete(MATCHER_EXAMPLES, matchers.Matcher)
     for one in MATCHER_EXAMPLES:
-        awaited = compiler.compile(one, lambda _: None, lambda _: Knows())
+        awaited = compiler.compile(one, lambda _: THE_BEGINNING, lambda _: Knows())
         evidence = awaited.look(MOMENT)  # type: ignore[arg-type]  # as much of a moment as they use
         assert evidence is not None, f"{one} is not true at the written moment"
         told = f"`{cell(json.dumps(evidence.render(), ensure_ascii=False))}`"

@@ -53,7 +53,10 @@ SECTIONS: Final = (
         "Drive a terminal",
         "telex",
         ("Terminal", "AsyncTerminal", "Attachment", "AsyncAttachment", "Server", "AsyncServer"),
+        "Every read is a call, on both classes (`term.title()`, `locator.text()`), as a property "
+        "cannot be awaited. A value that was read is an object with attributes (`found.text`).",
     ),
+    Section("Find things on the screen", "telex", ("Locator", "AsyncLocator", "Found", "Region")),
     Section("Drive a program by its state", "telex", ("Adapted", "AsyncAdapted")),
     Section(
         "Values",
@@ -79,6 +82,7 @@ with telex.spawn("echo hello") as term:
             "title",
             "cursor",
             "stable",
+            "changed",
             "exited",
             "lua",
             "any_of",
@@ -101,6 +105,8 @@ with telex.spawn("echo hello") as term:
             "SessionProblem",
             "TimedOut",
             "SessionClosed",
+            "NotFound",
+            "Ambiguous",
             "NotPermitted",
             "Cancelled",
             "NotStarted",

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from telex.automation.client import AsyncServer as AsyncServer
     from telex.automation.client import AsyncTerminal as AsyncTerminal
     from telex.automation.client import connect as connect
+    from telex.automation.errors import Ambiguous as Ambiguous
     from telex.automation.errors import Cancelled as Cancelled
+    from telex.automation.errors import NotFound as NotFound
     from telex.automation.errors import NotPermitted as NotPermitted
     from telex.automation.errors import NotStarted as NotStarted
     from telex.automation.errors import PluginFailed as PluginFailed
@@ -43,10 +45,14 @@ if TYPE_CHECKING:
     from telex.automation.errors import SessionClosed as SessionClosed
     from telex.automation.errors import SessionProblem as SessionProblem
     from telex.automation.errors import TimedOut as TimedOut
+    from telex.automation.locators import AsyncLocator as AsyncLocator
+    from telex.automation.locators import Locator as Locator
     from telex.automation.portal import DualContext as DualContext
     from telex.automation.portal import OpenedTwice as OpenedTwice
     from telex.automation.protocol import Matched as Matched
     from telex.automation.protocol import ScreenSnapshot as ScreenSnapshot
+    from telex.automation.screen_search import Found as Found
+    from telex.automation.screen_search import Region as Region
     from telex.automation.sync import Attachment as Attachment
     from telex.automation.sync import Server as Server
     from telex.automation.sync import Terminal as Terminal
@@ -57,16 +63,21 @@ if TYPE_CHECKING:
 _MODULES = {
     "AccessDenied": "telex.transports.errors",
     "Adapted": "telex.adapters.sync",
+    "Ambiguous": "telex.automation.errors",
     "AsyncAdapted": "telex.adapters.client",
     "AsyncAttachment": "telex.automation.client",
+    "AsyncLocator": "telex.automation.locators",
     "AsyncServer": "telex.automation.client",
     "AsyncTerminal": "telex.automation.client",
     "Attachment": "telex.automation.sync",
     "Cancelled": "telex.automation.errors",
     "CannotConnect": "telex.transports.errors",
     "DualContext": "telex.automation.portal",
+    "Found": "telex.automation.screen_search",
+    "Locator": "telex.automation.locators",
     "Matched": "telex.automation.protocol",
     "NoServer": "telex.transports.errors",
+    "NotFound": "telex.automation.errors",
     "NotPermitted": "telex.automation.errors",
     "NotStarted": "telex.automation.errors",
     "OpenedTwice": "telex.automation.portal",
@@ -74,6 +85,7 @@ _MODULES = {
     "PluginFailed": "telex.automation.errors",
     "RecordingLost": "telex.automation.errors",
     "Refused": "telex.automation.errors",
+    "Region": "telex.automation.screen_search",
     "ScreenSnapshot": "telex.automation.protocol",
     "Server": "telex.automation.sync",
     "ServerGone": "telex.automation.errors",
@@ -93,16 +105,21 @@ _PACKAGES = ("agent", "escapes", "htty", "match", "plugins", "recordings")
 __all__ = [
     "AccessDenied",
     "Adapted",
+    "Ambiguous",
     "AsyncAdapted",
     "AsyncAttachment",
+    "AsyncLocator",
     "AsyncServer",
     "AsyncTerminal",
     "Attachment",
     "Cancelled",
     "CannotConnect",
     "DualContext",
+    "Found",
+    "Locator",
     "Matched",
     "NoServer",
+    "NotFound",
     "NotPermitted",
     "NotStarted",
     "OpenedTwice",
@@ -110,6 +127,7 @@ __all__ = [
     "PluginFailed",
     "RecordingLost",
     "Refused",
+    "Region",
     "ScreenSnapshot",
     "Server",
     "ServerGone",

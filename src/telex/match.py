@@ -17,6 +17,7 @@ __all__ = [
     "absent",
     "all_of",
     "any_of",
+    "changed",
     "cursor",
     "exited",
     "lua",
@@ -161,6 +162,20 @@ def stable(milliseconds: int = 250) -> matchers.Matcher:
         term.wait(telex.match.stable(100))
     """
     return matchers.ScreenStable(matchers.Stability(milliseconds, "change"))
+
+
+def changed(since: matchers.Since) -> matchers.Matcher:
+    """Match when the screen has changed since a mark: its text, or a style.
+
+    Args:
+        since: A mark, or the sequence of a snapshot.
+
+    Example:
+        screen = term.snapshot()
+        term.type("x")
+        term.wait(telex.match.changed(screen.sequence))
+    """
+    return matchers.ScreenChanged(since)
 
 
 def exited(code: int | None = None) -> matchers.Matcher:

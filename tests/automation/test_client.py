@@ -31,6 +31,7 @@ from telex.automation import protocol as spec
 from telex.automation.portal import OpenedTwice
 from telex.processes import proc
 from telex.terminal import actions
+from telex.terminal.waits import matchers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -966,3 +967,38 @@ def test_a_task_that_ignores_its_cancellation_does_not_block_the_end_of_the_bloc
         opened.close()
     released.set()
     opened._thread.join(20)
+
+
+# Waits for what is not a text.
+
+
+async def test_idleness_absence_and_change_are_waited_for() -> None:
+    script = r"stty -echo; printf loading; read x; printf '\rready  '; read x; printf '\r\033[1mready'; read x"
+    async with telex.spawn(["sh", "-c", script]) as term:
+        await term.wait("loading")
+        await term.wait_idle(0.01)
+        with pytest.raises(telex.TimedOut, match="the absence of 'loading' did not come"):
+            await term.wait_gone("loading", 0.01)
+        mark = await term.press("enter")
+        await term.wait_gone("loading")
+        await term.wait_gone(re.compile("load.ng"))
+        await term.wait_change(since=mark)
+        screen = await term.snapshot(cells="none")
+        with pytest.raises(telex.TimedOut, match=r"a change of the screen did not come"):
+            await term.wait_change(0.01, since=screen.sequence)
+        waiting = asyncio.create_task(term.wait_change())
+        await asyncio.sleep(0)
+        mark = await term.type("\n")
+        await term.wait_change(since=mark)  # the text is the same, and bold
+        await waiting
+        with pytest.raises(telex.SessionClosed):
+            later = await term.type("\n")
+            await term.wait_exit()
+            await term.wait_change(since=(await term.snapshot()).sequence)
+        assert later
+
+
+async def test_a_change_needs_a_moment_to_compare_with() -> None:
+    async with telex.spawn(CAT) as term:
+        with pytest.raises(telex.Refused, match=r"moment is missing.*matcher\.since"):
+            await term.wait(matchers.ScreenChanged())

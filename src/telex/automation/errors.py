@@ -3,6 +3,8 @@
     SessionProblem           the server refused a request about a session
     ├── TimedOut             nothing matched in time; shows the screen and the nearest miss
     ├── SessionClosed        the program ended, or the session was closed
+    ├── NotFound             a locator found nothing on the screen
+    ├── Ambiguous            a locator found several things; lists them with their places
     ├── NotPermitted         another client holds the lease, or a manifest does not allow it
     ├── Cancelled            the wait was cancelled
     ├── NotStarted           the program could not be started
@@ -51,6 +53,24 @@ class TimedOut(SessionProblem, TimeoutError):
 
 class SessionClosed(SessionProblem):
     """The program ended, or the session was closed."""
+
+    __module__ = "telex"
+
+    def __str__(self) -> str:
+        return _with_screen(super().__str__(), self.data)
+
+
+class NotFound(SessionProblem, LookupError):
+    """A locator found nothing on the screen. `str()` shows the screen."""
+
+    __module__ = "telex"
+
+    def __str__(self) -> str:
+        return _with_screen(super().__str__(), self.data)
+
+
+class Ambiguous(SessionProblem, LookupError):
+    """A locator found several things. `str()` lists them with their places, and the screen."""
 
     __module__ = "telex"
 

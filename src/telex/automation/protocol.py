@@ -342,6 +342,8 @@ class ScreenRun(Struct, frozen=True):
     width: int
     text: str
     style: CellStyle
+    widths: tuple[int, ...] | UnsetType = UNSET
+    """The cells of each character of the text, where they are not all 1."""
 
 
 class ScreenSnapshot(Struct, frozen=True, kw_only=True):
@@ -359,6 +361,8 @@ class ScreenSnapshot(Struct, frozen=True, kw_only=True):
     application_keypad: bool
     title: str | None
     runs: tuple[ScreenRun, ...] | UnsetType = UNSET
+    wrapped: tuple[int, ...] | UnsetType = UNSET
+    """With `runs`: the rows whose line continues in the next row."""
 
     def save(
         self,

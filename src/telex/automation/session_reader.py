@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from telex.automation import limits
 from telex.automation import protocol as spec
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         ScreenSnapshot,
     )
     from telex.processes.child import Exit
-    from telex.terminal.cells import Row, Size, Snapshot, Style
+    from telex.terminal.cells import Row, Size, Snapshot, Style, StyledRun
     from telex.terminal.session import PtySession
     from telex.terminal.waits.compiler import Evidence
     from telex.terminal.waits.evidence import KeptMoment, LiveMoment
@@ -90,6 +90,11 @@ class SessionReader:
             application_keypad=seen.application_keypad,
             title=seen.title,
             runs=tuple(_runs(seen.rows)) if cells == "runs" else UNSET,
+            wrapped=(
+                tuple([at for at, row in enumerate(seen.rows) if row.wrapped])
+                if cells == "runs"
+                else UNSET
+            ),
         )
 
     def transcript(self, asked: ReadTranscript, redactor: Redactor | None) -> spec.TranscriptText:
@@ -210,7 +215,14 @@ def _cells(rows: Iterable[Row], first: int = 0) -> Iterable[ScreenCell]:
 def _runs(rows: Iterable[Row]) -> Iterable[ScreenRun]:
     for at, row in enumerate(rows):
         for run in row.runs:
-            yield spec.ScreenRun(at, run.col, run.width, run.text, _style(run.style))
+            widths = UNSET if run.text.isascii() else _widths(row, run)
+            yield spec.ScreenRun(at, run.col, run.width, run.text, _style(run.style), widths)
+
+
+def _widths(row: Row, run: StyledRun) -> tuple[int, ...] | UnsetType:
+    cells = [cell for cell in row.cells[run.col : run.col + run.width] if cell.width]
+    widths = [n for cell in cells for n in (cell.width, *[0] * (len(cell.text) - 1))]
+    return UNSET if set(widths) == {1} else tuple(widths)
 
 
 _styles: dict[Style, spec.CellStyle] = {}

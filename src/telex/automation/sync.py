@@ -14,6 +14,7 @@ from telex.automation.portal import hides_frames
 
 if TYPE_CHECKING:
     import os
+    import re
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
         MouseKind,
         Signal,
     )
+    from telex.automation.locators import Anchor, Locator
     from telex.automation.portal import Portal
     from telex.automation.protocol import Matched, ScreenSnapshot
+    from telex.automation.screen_search import Found
     from telex.automation.screenshot import ThemeName
     from telex.terminal import actions
     from telex.terminal.waits.matchers import Since
@@ -234,6 +237,133 @@ class Terminal:
             TimedOut: The program still runs.
         """
         return self._run(self._terminal.wait_exit(timeout))
+
+    def wait_idle(self, seconds: float = 0.25, timeout: float = 30.0) -> Matched:
+        """Wait until the screen has not changed, and nothing was typed, for some time.
+
+        Use it where no text marks the end: it always costs that time.
+
+        Args:
+            seconds: How long the screen must not change.
+            timeout: Seconds to wait in all.
+
+        Raises:
+            TimedOut: The screen did not stop changing.
+        """
+        return self._run(self._terminal.wait_idle(seconds, timeout))
+
+    def wait_gone(self, what: match.What, timeout: float = 30.0) -> Matched:
+        """Wait until a text, a pattern or a matcher no longer matches.
+
+        Args:
+            what: A text on the screen, a compiled `re` pattern, or a matcher of `telex.match`.
+            timeout: Seconds to wait.
+
+        Raises:
+            TimedOut: It is still there.
+        """
+        return self._run(self._terminal.wait_gone(what, timeout))
+
+    def wait_change(self, timeout: float = 30.0, *, since: Since | None = None) -> Matched:
+        """Wait until the screen changes: its text, or a style.
+
+        Args:
+            timeout: Seconds to wait.
+            since: A mark, or the sequence of a snapshot; None for now.
+
+        Raises:
+            TimedOut: The screen did not change.
+            SessionClosed: The program ended first.
+        """
+        return self._run(self._terminal.wait_change(timeout, since=since))
+
+    def find(
+        self,
+        what: str | re.Pattern[str] | None = None,
+        *,
+        bold: bool | None = None,
+        dim: bool | None = None,
+        italic: bool | None = None,
+        underline: bool | None = None,
+        inverse: bool | None = None,
+        fg: str | int | None = None,
+        bg: str | int | None = None,
+        row: int | None = None,
+        below: Anchor | None = None,
+        above: Anchor | None = None,
+        right_of: Anchor | None = None,
+        left_of: Anchor | None = None,
+        redact: bool | None = None,
+    ) -> Locator:
+        """Find something on the screen by its text, style and place.
+
+        Nothing is read yet: the locator looks each time one of its methods is called. A line that
+        the terminal wrapped counts as one line.
+
+        Args:
+            what: A text, a compiled `re` pattern for a part of a line, or None for any text of
+                that style.
+            bold: Whether every character is bold; likewise the next four.
+            dim: Whether it is dim.
+            italic: Whether it is italic.
+            underline: Whether it is underlined.
+            inverse: Whether it is inverse, as a selected item often is.
+            fg: The colour of the text: a name ("red", "bright_red"), a number or "#rrggbb".
+            bg: The colour behind it.
+            row: The row in which it begins, counted from 0; -1 is the last one.
+            below: A text, pattern, locator or region that it is below.
+            above: The same for above.
+            right_of: The same for the left neighbour in its row.
+            left_of: The same for the right neighbour in its row.
+            redact: Mask secrets; None for the default of the session.
+
+        Raises:
+            ValueError: There is neither a text nor a style, or no such colour.
+
+        Example:
+            term.find("ready").wait()
+            place = term.find("ready", right_of="version").region()
+        """
+        from telex.automation.locators import Locator
+
+        found = self._terminal.find(
+            what,
+            bold=bold,
+            dim=dim,
+            italic=italic,
+            underline=underline,
+            inverse=inverse,
+            fg=fg,
+            bg=bg,
+            row=row,
+            below=below,
+            above=above,
+            right_of=right_of,
+            left_of=left_of,
+            redact=redact,
+        )
+        return Locator(found, self._portal)
+
+    def highlighted(self, *, redact: bool | None = None) -> Found | None:
+        """Return the item that is shown in inverse, or None if it cannot be told.
+
+        Bars in the first and the last row do not count, if there is another item.
+
+        Args:
+            redact: Mask secrets; None for the default of the session.
+        """
+        return self._run(self._terminal.highlighted(redact=redact))
+
+    def focused(self, *, redact: bool | None = None) -> Found | None:
+        """Return the item that has the cursor, or None if it cannot be told.
+
+        An item is what stands between borders, or between two or more blanks. If the program hides
+        the cursor, it is the highlighted item.
+
+        Args:
+            redact: Mask secrets; None for the default of the session.
+        """
+        return self._run(self._terminal.focused(redact=redact))
 
     def snapshot(self, *, cells: spec.Cells = "full", redact: bool | None = None) -> ScreenSnapshot:
         """Read the visible screen: text, cells with their styles, cursor, title, modes.

@@ -59,7 +59,7 @@ def unknown_members(value: object, kind: Any) -> tuple[UnknownMember, ...]:
 
 
 class _Shape(Protocol):
-    """What is known of the members of a type. `fits` is quick, and true for nearly all messages."""
+    """The known members of a type. `fits` is quick, and true for nearly all messages."""
 
     def fits(self, value: Any) -> bool: ...
 

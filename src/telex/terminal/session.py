@@ -131,6 +131,7 @@ class PtySession:
         """How many files failed."""
         self.last_output = self.last_input = self._changed = self._loop.time()
         self._seen = self.screen.rows()
+        self._changed_sequence = 0
         self._above: tuple[int, tuple[Row, ...]] = (-1, ())
         self._raw = raw
         if raw is not None:
@@ -202,10 +203,19 @@ class PtySession:
         The screen is compared only when it is read. A change since the last read is dated by the
         last output.
         """
+        self._compare_screen()
+        return max(self._changed, self.last_input)
+
+    def last_change_sequence(self) -> int:
+        """Return the sequence of the last visible change, dated as `last_change`."""
+        self._compare_screen()
+        return self._changed_sequence
+
+    def _compare_screen(self) -> None:
         if (rows := self.screen.rows()) is not self._seen:
             self._seen = rows
             self._changed = self.last_output
-        return max(self._changed, self.last_input)
+            self._changed_sequence = self.sequence
 
     def mark_sequence(self) -> int:
         """Store this moment as a mark, so that a later wait may use its sequence as `since`. Does
@@ -216,6 +226,7 @@ class PtySession:
 
     def _mark_now(self, typed: str = "") -> Mark:
         """Store this moment for `since`; `typed` is the text about to be typed."""
+        self._compare_screen()  # a change so far is older than the mark
         rows = tuple([row.text for row in self.screen.rows()])
         return Mark(self.sequence, rows, self.screen.cursor, self.transcript.cursor, typed)
 
@@ -262,6 +273,7 @@ class PtySession:
         self.notify_input(b"")
         self._changed = self.last_input
         self._seen = self.screen.rows()
+        self._changed_sequence = self.sequence + 1
         self._advance()
 
     async def kill(self) -> None:
@@ -371,7 +383,10 @@ class PtySession:
 
     async def _point(self, event: actions.MouseEvent) -> str:
         if not self.screen.mouse_tracking:
-            raise NoMouse("the program did not ask for the mouse; use keys, or wait until it does")
+            raise NoMouse(
+                "the program did not ask for the mouse, so it would not see a click; press keys "
+                "instead (tab, down, enter), or wait until it asks"
+            )
         return await self._write(self.screen.encode_mouse(event), "")
 
     async def _write(self, data: bytes, typed: str) -> str:

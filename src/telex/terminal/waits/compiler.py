@@ -21,6 +21,7 @@ from telex.terminal.waits.conditions import (
     AnyCondition,
     CursorIsAt,
     Explanation,
+    HasChanged,
     HasExitCode,
     HasExited,
     Negation,
@@ -127,6 +128,10 @@ def _compile(matcher: matchers.Matcher, given: _Context, path: str, depth: int) 
         case matchers.ScreenRegex() | matchers.TranscriptRegex():
             pattern = _pattern(matcher.value, value)
             return _PATTERNS[type(matcher)](pattern, _mark(matcher.since, given, path))
+        case matchers.ScreenChanged():
+            if (mark := _mark(matcher.since, given, path)) is None:
+                raise UnknownMark(f"{path}.since", "The moment is missing; use the latest mark")
+            return HasChanged(mark)
         case matchers.AnyOf() | matchers.AllOf():
             members = enumerate(matcher.value)
             branches = [_compile(m, given, f"{value}[{n}]", depth - 1) for n, m in members]

@@ -61,6 +61,7 @@ _ASKED: Final = {
     "title": "the title {text!r}",
     "cursor_at": "the cursor at row {row}, column {col}",
     "screen_stable": "a screen that does not change for {min_ms} ms",
+    "screen_changed": "a change of the screen",
     "process_exited": "the end of the program",
     "exit_code": "the exit code {code}",
     "lua": "the predicate {predicate!r} of {plugin!r}",
@@ -368,6 +369,23 @@ class Stable(WaitCondition):
             what = "there was output or input"
         why = f"{what} {elapsed} ms ago, {self._min_ms} ms are required"
         return explanation(self._evidence, self.look(moment) is not None, why)
+
+
+class HasChanged(WaitCondition):
+    """The screen has changed since the mark, in its text or in a style."""
+
+    _EVIDENCE: Final = Evidence("screen_changed")
+
+    def __init__(self, mark: Mark) -> None:
+        self._mark = mark
+
+    def look(self, moment: Moment) -> Evidence | None:
+        return self._EVIDENCE if moment.last_change_sequence > self._mark.sequence else None
+
+    def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
+        yes = self.look(moment) is not None
+        why = f"the screen has {'' if yes else 'not '}changed since the mark"
+        return explanation(self._EVIDENCE, yes, why)
 
 
 class HasExited(WaitCondition):

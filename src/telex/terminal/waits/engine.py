@@ -187,6 +187,7 @@ def with_since(matcher: Matcher, since: Since | None) -> Matcher:
             | matchers.ScreenRegex(since=None)
             | matchers.TranscriptContains(since=None)
             | matchers.TranscriptRegex(since=None)
+            | matchers.ScreenChanged(since=None)
         ):
             return msgspec.structs.replace(matcher, since=since)
         case _:

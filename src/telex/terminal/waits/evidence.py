@@ -85,6 +85,10 @@ class Moment(Protocol):
         """The time of the last visible change, input or resize."""
 
     @property
+    def last_change_sequence(self) -> int:
+        """The sequence of the last visible change."""
+
+    @property
     def exit(self) -> Exit | None:
         """The exit of the program, set when all its output was read."""
 
@@ -224,6 +228,10 @@ class LiveMoment:
     def last_change(self) -> float:
         return self.session.last_change()
 
+    @property
+    def last_change_sequence(self) -> int:
+        return self.session.last_change_sequence()
+
     def keep(self, redactor: Redactor | None = None, masker: Masker | None = None) -> KeptMoment:
         """Return a copy of the moment, without its secrets if it is sent to others."""
         session = self.session
@@ -239,6 +247,7 @@ class LiveMoment:
             transcript=MomentTranscript(session.transcript, redactor),
             last_activity=self.last_activity,
             last_change=self.last_change,
+            last_change_sequence=self.last_change_sequence,
             exit=self.exit,
         )
 
@@ -255,6 +264,7 @@ class KeptMoment:
     transcript: MomentTranscript
     last_activity: float
     last_change: float
+    last_change_sequence: int
     exit: Exit | None
 
     @property

@@ -89,6 +89,13 @@ class ScreenStable(_Matcher, frozen=True, tag="screen_stable"):
     value: Stability
 
 
+class ScreenChanged(_Matcher, frozen=True, tag="screen_changed"):
+    """The screen, its text or a style, has changed since a moment."""
+
+    since: Since | None = None
+    """Needed here, or in the wait."""
+
+
 class ProcessExited(_Matcher, frozen=True, tag="process_exited"):
     """The program has exited."""
 
@@ -140,6 +147,7 @@ Matcher = (
     | Title
     | CursorAt
     | ScreenStable
+    | ScreenChanged
     | ProcessExited
     | ExitCode
     | Lua
