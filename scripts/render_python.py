@@ -61,13 +61,14 @@ SECTIONS: Final = (
     Section(
         "Values",
         "telex",
-        ("Matched", "ScreenSnapshot", "OutputChunk"),
+        ("Matched", "ScreenSnapshot", "ScreenLink", "ScreenPalette", "OutputChunk"),
         example="""\
 with telex.spawn("echo hello") as term:
     matched = term.wait("hello")
     print(matched.elapsed_ms, matched.evidence["kind"])
     snapshot = term.snapshot(cells="runs")
     print(snapshot.size.rows, snapshot.cursor.row, snapshot.runs[0].text)
+    print(term.palette().colours[1], [link.uri for link in term.links()])
     with term.attach() as output:
         print(output.read().data)""",
     ),

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from telex.automation.portal import DualContext as DualContext
     from telex.automation.portal import OpenedTwice as OpenedTwice
     from telex.automation.protocol import Matched as Matched
+    from telex.automation.protocol import ScreenLink as ScreenLink
+    from telex.automation.protocol import ScreenPalette as ScreenPalette
     from telex.automation.protocol import ScreenSnapshot as ScreenSnapshot
     from telex.automation.screen_search import Found as Found
     from telex.automation.screen_search import Region as Region
@@ -86,6 +88,8 @@ _MODULES = {
     "RecordingLost": "telex.automation.errors",
     "Refused": "telex.automation.errors",
     "Region": "telex.automation.screen_search",
+    "ScreenLink": "telex.automation.protocol",
+    "ScreenPalette": "telex.automation.protocol",
     "ScreenSnapshot": "telex.automation.protocol",
     "Server": "telex.automation.sync",
     "ServerGone": "telex.automation.errors",
@@ -128,6 +132,8 @@ __all__ = [
     "RecordingLost",
     "Refused",
     "Region",
+    "ScreenLink",
+    "ScreenPalette",
     "ScreenSnapshot",
     "Server",
     "ServerGone",

@@ -1002,3 +1002,43 @@ async def test_a_change_needs_a_moment_to_compare_with() -> None:
     async with telex.spawn(CAT) as term:
         with pytest.raises(telex.Refused, match=r"moment is missing.*matcher\.since"):
             await term.wait(matchers.ScreenChanged())
+
+
+# State that is not in the cells.
+
+
+STATE = (
+    r"stty -echo; printf '\033]2;a title\007\007\007\033]52;c;cGFzc3dvcmQ9aHVudGVyMnNlY3JldA==\007"
+    r"\033]4;1;rgb:12/34/56\007see \033]8;;https://example.com/a\033\\the 日 link\033]8;;\033\\.'"
+    r"; exec cat"
+)
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_title_bell_clipboard_links_and_palette_are_read(there: bool, server: Serve) -> None:
+    def use(term: telex.Terminal, copied: str) -> None:
+        term.wait("link.")
+        assert term.title() == "a title"
+        assert term.bell() == 2
+        assert copied in (term.clipboard() or "")
+        (link,) = term.links()
+        assert (link.row, link.col, link.width) == (0, 4, 11)
+        assert (link.text, link.uri) == ("the 日 link", "https://example.com/a")
+        palette = term.palette()
+        assert palette.colours[1] == "#123456"
+        assert (len(palette.colours), palette.foreground[0]) == (256, "#")
+        assert "hunter2" not in f"{link!r}{term.clipboard(redact=True)}"
+
+    if there:
+        with telex.connect(server.unix) as far, far.spawn(["sh", "-c", STATE]) as term:
+            use(term, "password=[REDACTED]")
+            assert term.clipboard(redact=False) == "password=hunter2secret"
+    else:
+        with telex.spawn(["sh", "-c", STATE]) as term:
+            use(term, "password=hunter2secret")
+
+
+def test_a_program_that_set_nothing_has_nothing() -> None:
+    with telex.spawn(CAT) as term:
+        term.wait("ready")
+        assert (term.title(), term.bell(), term.clipboard(), term.links()) == (None, 0, None, ())

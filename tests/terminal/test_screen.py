@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gc
 import random
 
@@ -464,3 +465,26 @@ def test_an_unclosed_screen_is_freed_when_it_is_collected() -> None:
         assert len(emulator._callback_states) == known
     finally:
         gc.enable()
+
+
+def test_a_flood_of_bells_is_counted_up_to_a_limit() -> None:
+    screen = Screen(Size(2, 10))
+    for _ in range(3):
+        screen.feed(b"\a" * 40_000 + b"x")
+    assert screen.bells == limits.BELLS_COUNTED
+    assert screen.rows()[0].text == "xxx"
+
+
+def test_the_last_copied_text_is_kept_in_part_and_nothing_is_sent_back() -> None:
+    screen = Screen(Size(2, 10))
+    for text in (b"one", b"\xff" * 10, b"x" * (limits.COPIED_BYTES + 1)):
+        assert screen.feed(b"\x1b]52;c;" + base64.b64encode(text) + b"\a\x1b]52;c;?\a") == b""
+        assert screen.clipboard is not None
+        assert len(screen.clipboard) <= limits.COPIED_BYTES
+
+
+def test_links_are_found_in_each_row_and_neighbours_are_told_apart() -> None:
+    screen = Screen(Size(3, 10))
+    open_a, open_b, end = b"\x1b]8;;a:1\x1b\\", b"\x1b]8;;b:2\x1b\\", b"\x1b]8;;\x1b\\"
+    screen.feed(b"12345678" + open_a + b"long" + open_b + b"er" + end + b"\r\nplain")
+    assert screen.links() == [(0, 8, 2, "a:1"), (1, 0, 2, "a:1"), (1, 2, 2, "b:2")]

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from telex.automation.caller import Caller, OutputChunk
     from telex.automation.locators import Anchor, AsyncLocator
-    from telex.automation.protocol import Matched, ScreenSnapshot
+    from telex.automation.protocol import Matched, ScreenLink, ScreenPalette, ScreenSnapshot
     from telex.automation.screen_search import Found
     from telex.automation.screenshot import ThemeName
     from telex.automation.sync import Server, Terminal
@@ -455,6 +455,40 @@ class AsyncTerminal:
         """
         return (await self.snapshot(cells="none", redact=redact)).plain_text
 
+    async def title(self, *, redact: bool | None = None) -> str | None:
+        """Return the window title that the program set, or None.
+
+        Args:
+            redact: Mask secrets; None for the default of the session.
+        """
+        return (await self._properties(redact)).title
+
+    async def bell(self) -> int:
+        """Return how often the program has rung the bell."""
+        return (await self._properties(None)).bells
+
+    async def clipboard(self, *, redact: bool | None = None) -> str | None:
+        """Return the text that the program last copied (OSC 52), or None.
+
+        Nothing reaches your own clipboard, and the program cannot read it.
+
+        Args:
+            redact: Mask secrets; None for the default of the session.
+        """
+        return (await self._properties(redact)).clipboard
+
+    async def links(self, *, redact: bool | None = None) -> tuple[ScreenLink, ...]:
+        """Return the links on the screen (OSC 8): their text, place and URI.
+
+        Args:
+            redact: Mask secrets; None for the default of the session.
+        """
+        return (await self._properties(redact)).links
+
+    async def palette(self) -> ScreenPalette:
+        """Return the colours in force, each as `#rrggbb`. A program may change them."""
+        return (await self._properties(None)).palette
+
     async def transcript(self, *, strip: bool = True, redact: bool | None = None) -> str:
         """Read what the program printed, in order, as far back as it is kept.
 
@@ -597,6 +631,10 @@ class AsyncTerminal:
             warnings.warn(str(lost), RuntimeWarning, stacklevel=2)
         except SessionProblem:
             pass  # the session or the server has ended: `session.close` reports it
+
+    async def _properties(self, redact: bool | None) -> spec.Properties:
+        asked = spec.ReadProperties(session=self.id, redact=self._masks(redact))
+        return await self._call("session.properties", asked, spec.Properties)
 
     def _masks(self, redact: bool | None) -> bool:
         return self._redact if redact is None else redact

@@ -151,6 +151,14 @@ class ReadScreen(Struct, frozen=True, kw_only=True, omit_defaults=True):
     redaction: RedactionRules | None = None
 
 
+class ReadProperties(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Whose properties, redacted or not."""
+
+    session: str
+    redact: bool = True
+    redaction: RedactionRules | None = None
+
+
 class ReadTranscript(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whose transcript, from where, redacted or not."""
 
@@ -401,6 +409,46 @@ class ScreenSnapshot(Struct, frozen=True, kw_only=True):
         """Return its facts without its text: a repr gets into logs, and the text may be secret."""
         rows, cols = self.size.rows, self.size.cols
         return f"<ScreenSnapshot {cols}x{rows}, sequence {self.sequence}>"
+
+
+class ScreenLink(Struct, frozen=True):
+    """A link on the screen (OSC 8), or its part in one row."""
+
+    row: int
+    col: int
+    width: int
+    text: str
+    uri: str
+
+    def __repr__(self) -> str:
+        """Return its place without its text, as that of a snapshot."""
+        return f"<ScreenLink row {self.row}, columns {self.col}-{self.col + self.width - 1}>"
+
+
+class ScreenPalette(Struct, frozen=True):
+    """The colours in force, each as `#rrggbb`."""
+
+    foreground: str
+    background: str
+    cursor: str
+    colours: tuple[str, ...]
+    """The 256 colours of the palette."""
+
+
+class Properties(Struct, frozen=True):
+    """The state of a terminal that is not in its cells."""
+
+    title: str | None
+    bells: int
+    """How often the program rang the bell."""
+    clipboard: str | None
+    """The text that the program last copied (OSC 52); null if it copied none."""
+    links: tuple[ScreenLink, ...]
+    palette: ScreenPalette
+
+    def __repr__(self) -> str:
+        """Return its facts without text, as that of a snapshot."""
+        return f"<Properties {self.bells} bells, {len(self.links)} links>"
 
 
 class Matched(Struct, frozen=True, kw_only=True):

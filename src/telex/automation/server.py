@@ -230,6 +230,13 @@ class AutomationService:
         return reader.snapshot(asked.cells, redactor)
 
     @maps_errors
+    def properties(self, asked: spec.ReadProperties, who: Connection) -> spec.Properties:
+        """Read title, bells, copied text, links and colours."""
+        _, reader = self.find(asked.session)
+        redactor = session_reader.select_redactor(self.redactor, asked.redact, asked.redaction)
+        return reader.properties(redactor)
+
+    @maps_errors
     def transcript(self, asked: spec.ReadTranscript, who: Connection) -> spec.TranscriptText:
         """Read the printed text, as far back as it is kept."""
         _, reader = self.find(asked.session)
@@ -386,6 +393,7 @@ class AutomationService:
             "session.wait": self.wait,
             "session.cancel_wait": self.cancel_wait,
             "session.scrollback": self.scrollback,
+            "session.properties": self.properties,
             "session.lease": self.lease,
             **self._streams.handlers(),
         }

@@ -68,6 +68,29 @@ class SessionReader:
             seen = masker.snapshot(seen, self._session.rows_above())
         return self.to_wire(seen, cells)
 
+    def properties(self, redactor: Redactor | None) -> spec.Properties:
+        """Read the state of the terminal that is not in its cells."""
+        screen, seen = self._session.screen, self._session.snapshot()
+        if (masker := self._masker_of(redactor)) is not None:
+            seen = masker.snapshot(seen, self._session.rows_above())
+
+        def clean(text: str) -> str:
+            return text if redactor is None else redactor.redact(text)
+
+        links = []
+        for row, col, width, uri in screen.links():
+            cells = seen.rows[row].cells[col : col + width]
+            text = "".join([cell.text or " " for cell in cells if cell.width])
+            links.append(spec.ScreenLink(row, col, width, text, clean(uri)))
+        grounds, colours = screen.colours()
+        return spec.Properties(
+            title=seen.title,
+            bells=screen.bells,
+            clipboard=None if screen.clipboard is None else clean(screen.clipboard),
+            links=tuple(links),
+            palette=spec.ScreenPalette(**grounds, colours=colours),
+        )
+
     def moment_keeper(self, redactor: Redactor | None) -> Callable[[LiveMoment], KeptMoment]:
         """Return a function that stores the moment at which a wait ends, redacted if there is a
         redactor."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from telex.automation.locators import Anchor, Locator
     from telex.automation.portal import Portal
-    from telex.automation.protocol import Matched, ScreenSnapshot
+    from telex.automation.protocol import Matched, ScreenLink, ScreenPalette, ScreenSnapshot
     from telex.automation.screen_search import Found
     from telex.automation.screenshot import ThemeName
     from telex.terminal import actions
@@ -381,6 +381,40 @@ class Terminal:
             redact: Mask secrets; None for the default of the session, see `telex.spawn`.
         """
         return self._run(self._terminal.text(redact=redact))
+
+    def title(self, *, redact: bool | None = None) -> str | None:
+        """Return the window title that the program set, or None.
+
+        Args:
+            redact: Mask secrets; None for the default of the session.
+        """
+        return self._run(self._terminal.title(redact=redact))
+
+    def bell(self) -> int:
+        """Return how often the program has rung the bell."""
+        return self._run(self._terminal.bell())
+
+    def clipboard(self, *, redact: bool | None = None) -> str | None:
+        """Return the text that the program last copied (OSC 52), or None.
+
+        Nothing reaches your own clipboard, and the program cannot read it.
+
+        Args:
+            redact: Mask secrets; None for the default of the session.
+        """
+        return self._run(self._terminal.clipboard(redact=redact))
+
+    def links(self, *, redact: bool | None = None) -> tuple[ScreenLink, ...]:
+        """Return the links on the screen (OSC 8): their text, place and URI.
+
+        Args:
+            redact: Mask secrets; None for the default of the session.
+        """
+        return self._run(self._terminal.links(redact=redact))
+
+    def palette(self) -> ScreenPalette:
+        """Return the colours in force, each as `#rrggbb`. A program may change them."""
+        return self._run(self._terminal.palette())
 
     def transcript(self, *, strip: bool = True, redact: bool | None = None) -> str:
         """Read what the program printed, in order, as far back as it is kept.

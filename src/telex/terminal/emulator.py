@@ -28,6 +28,7 @@ from telex.terminal.libghostty import (
     lib,
     read_buf,
     sized,
+    string,
     union_fn,
 )
 from telex.terminal.packed_rows import CELL_BYTES, Packed
@@ -260,6 +261,9 @@ class _CallbackState:
     attributes: tuple[int, ...]
     answers: list[bytes] = field(default_factory=list)
     waiting: int = 0
+    bells: int = 0
+    clipboard: bytes | None = None
+    """The text that the program last copied."""
 
 
 _callback_states: dict[int, _CallbackState] = {}
@@ -308,7 +312,22 @@ def _on_version(_terminal: Any, _userdata: Any) -> Any:
     return ffi.new("GhosttyString*", {"ptr": _name_kept, "len": len(_NAME)})[0]
 
 
+def _on_bell(_terminal: Any, userdata: Any) -> None:
+    _callback_state(userdata).bells += 1
+
+
+def _on_copy(_terminal: Any, userdata: Any, write: Any) -> None:
+    """Keep the text that a program copies (OSC 52). It is not sent back, and reaches no clipboard
+    of a person."""
+    contents = [write.contents[n] for n in range(write.contents_len)]
+    texts = [string(one.data) for one in contents if string(one.mime).startswith(b"text/plain")]
+    if texts:
+        _callback_state(userdata).clipboard = texts[0][: limits.COPIED_BYTES]
+
+
 _CALLBACKS: Final = {
+    "BELL": ffi.callback("GhosttyTerminalBellFn", _on_bell),
+    "CLIPBOARD_WRITE": ffi.callback("GhosttyTerminalClipboardWriteFn", _on_copy),
     "WRITE_PTY": ffi.callback("GhosttyTerminalWritePtyFn", _on_answer),
     "SIZE": ffi.callback("GhosttyTerminalSizeFn", _on_size),
     "DEVICE_ATTRIBUTES": ffi.callback("GhosttyTerminalDeviceAttributesFn", _on_attributes),
@@ -404,6 +423,9 @@ class Emulator:
         if self._fed >= _SHARE_BYTES and self._scrollback:
             self._fed = 0
             SHARED_POOL.report(self, self._used())
+        if self._callback.bells > limits.BELLS_COUNTED:
+            self._callback.bells = limits.BELLS_COUNTED
+            self._set("BELL", ffi.NULL)
         return self._answers()
 
     def resize(self, size: Size) -> list[bytes]:
@@ -446,6 +468,45 @@ class Emulator:
             return frame.read(self.handle)
         finally:
             keep_render_state(self._number, frame)
+
+    @property
+    def bells(self) -> int:
+        """How often the program rang the bell."""
+        return self._callback.bells
+
+    @property
+    def copied(self) -> bytes | None:
+        """The text that the program last copied (OSC 52)."""
+        return self._callback.clipboard
+
+    def colour(self, name: str) -> tuple[int, int, int]:
+        """Return the foreground, background or cursor colour in force."""
+        rgb = self.get(f"COLOR_{name.upper()}", "GhosttyColorRgb")
+        return rgb.r, rgb.g, rgb.b
+
+    def palette(self) -> list[tuple[int, int, int]]:
+        """Return the 256 colours in force."""
+        out = ffi.new("GhosttyColorRgb[256]")
+        check(lib.ghostty_terminal_get(self.handle, getattr(lib, _DATA + "COLOR_PALETTE"), out), "")
+        return [(rgb.r, rgb.g, rgb.b) for rgb in out]
+
+    def links(self, rows: int, cols: int) -> list[tuple[int, int, str]]:
+        """Return row, column and URI of each visible cell with a link (OSC 8)."""
+        found = []
+        ref, linked = sized("GhosttyGridRef"), ffi.new("bool*")
+        row_of, point = ffi.new("GhosttyRow*"), ffi.new("GhosttyPointS*")
+        for row in range(min(rows, limits.LINK_ROWS)):
+            for col in range(cols):
+                point.value.y, point.value.x = row, col
+                check(_grid_ref(self.handle, point[0], ref), "ref")
+                if col == 0:
+                    check(lib.ghostty_grid_ref_row(ref, row_of), "row")
+                    check(lib.ghostty_row_get(row_of[0], _ROW_LINKED, linked), "linked")
+                    if not linked[0]:
+                        break
+                if uri := _uri(ref):
+                    found.append((row, col, uri))
+        return found
 
     def history(self, start: int, count: int) -> list[Packed]:
         """Return rows of the scrollback; row 0 is the oldest. Scrolls the viewport there and back.
@@ -533,3 +594,16 @@ _scroll_viewport: Final = union_fn(
 _grid_ref: Final = union_fn(
     "ghostty_terminal_grid_ref", "GhosttyResult(*)(GhosttyTerminal, GhosttyPointS, GhosttyGridRef*)"
 )
+
+_ROW_LINKED: Final = lib.GHOSTTY_ROW_DATA_HYPERLINK
+
+
+def _uri(ref: Any) -> str:
+    """Return the link of a cell; empty if there is none."""
+    size = ffi.new("size_t*")
+    lib.ghostty_grid_ref_hyperlink_uri(ref, ffi.NULL, 0, size)
+    if not size[0]:
+        return ""
+    out = ffi.new("uint8_t[]", size[0])
+    check(lib.ghostty_grid_ref_hyperlink_uri(ref, out, size[0], size), "link")
+    return bytes(ffi.buffer(out, size[0])).decode("utf-8", "replace")

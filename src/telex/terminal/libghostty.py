@@ -47,7 +47,8 @@ _POINTED: Final = """
 """
 _NAMED: Final = """
     uintptr_t GhosttyTerminalWritePtyFn GhosttyTerminalSizeFn GhosttyTerminalDeviceAttributesFn
-    GhosttyTerminalColorSchemeFn GhosttyTerminalXtversionFn
+    GhosttyTerminalColorSchemeFn GhosttyTerminalXtversionFn GhosttyTerminalBellFn
+    GhosttyTerminalClipboardWriteFn
 """
 _IN_ROWS: Final = "uint8_t uint32_t char GhosttyTerminalData GhosttyRenderStateRowData"
 

@@ -68,6 +68,21 @@ WRITE_BYTES: Final = limit(
     "bytes",
     "Input written to the kernel at once: about as much as it accepts, and a short turn.",
 )
+BELLS_COUNTED: Final = limit(
+    "BELLS_COUNTED",
+    65_536,
+    "bells",
+    "Counted of one terminal. Each costs a microsecond, so a flood of them is no longer counted.",
+)
+COPIED_BYTES: Final = limit(
+    "COPIED_BYTES",
+    1 * MIB,
+    "bytes",
+    "Kept of a text that a program copies (OSC 52): a hostile program must not fill our memory.",
+)
+LINK_ROWS: Final = limit(
+    "LINK_ROWS", 200, "rows", "Rows searched for links at once: each cell with a link is a call."
+)
 SCROLLBACK_ROWS: Final = limit(
     "SCROLLBACK_ROWS", 10_000, "rows", "Rows kept above a screen: what most terminals keep."
 )

@@ -196,6 +196,13 @@ def _colour(word: str, base: int) -> list[str]:
     return [] if kind == "default" else [str(base), "5" if kind == "idx" else "2", *numbers]
 
 
+_GROUNDS: Final = ("foreground", "background", "cursor")
+
+
+def _hex(rgb: tuple[int, int, int]) -> str:
+    return f"#{bytes(rgb).hex()}"
+
+
 _UNPACKING: Final = RowUnpacker(LAYOUT)
 _UNPRINTABLE: Final = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029))
 
@@ -319,6 +326,32 @@ class Screen:
     def mouse_tracking(self) -> bool:
         """Whether the program asked for mouse events."""
         return bool(self._terminal.get("MOUSE_TRACKING", "bool"))
+
+    @property
+    def bells(self) -> int:
+        """How often the program rang the bell."""
+        return self._terminal.bells
+
+    @property
+    def clipboard(self) -> str | None:
+        """The text that the program last copied (OSC 52); None if it copied none."""
+        copied = self._terminal.copied
+        return None if copied is None else copied.decode("utf-8", "replace")
+
+    def links(self) -> list[tuple[int, int, int, str]]:
+        """Return row, column, width and URI of each visible link (OSC 8)."""
+        links: list[tuple[int, int, int, str]] = []
+        for row, col, uri in self._terminal.links(self.size.rows, self.size.cols):
+            if links and links[-1][0] == row and sum(links[-1][1:3]) == col and links[-1][3] == uri:
+                links[-1] = (row, links[-1][1], links[-1][2] + 1, uri)
+            else:
+                links.append((row, col, 1, uri))
+        return links
+
+    def colours(self) -> tuple[dict[str, str], tuple[str, ...]]:
+        """Return the colours of text, background and cursor, and the palette, as `#rrggbb`."""
+        grounds = {name: _hex(self._terminal.colour(name)) for name in _GROUNDS}
+        return grounds, tuple(map(_hex, self._terminal.palette()))
 
     @property
     def scrollback_length(self) -> int:
