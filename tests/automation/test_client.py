@@ -1042,3 +1042,27 @@ def test_a_program_that_set_nothing_has_nothing() -> None:
     with telex.spawn(CAT) as term:
         term.wait("ready")
         assert (term.title(), term.bell(), term.clipboard(), term.links()) == (None, 0, None, ())
+
+
+DESCRIBED = [
+    name
+    for name in telex.__all__
+    if name.removeprefix("Async") in ("Terminal", "Server", "Attachment", "Locator", "Adapted")
+]
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_every_method_has_a_docstring_with_all_its_parameters(name: str) -> None:
+    missing = []
+    for method, function in inspect.getmembers(getattr(telex, name), inspect.isfunction):
+        if method.startswith("_"):
+            continue
+        parameters = [one for one in inspect.signature(function).parameters if one != "self"]
+        described = re.findall(r"^    (\w+): ", inspect.getdoc(function) or "", re.MULTILINE)
+        missing += [f"{method}: {one}" for one in parameters if one not in described]
+        missing += [] if function.__doc__ else [f"{method}: no docstring"]
+    assert not missing
+
+
+def test_there_are_blocking_and_asyncio_classes_to_look_at() -> None:
+    assert len(DESCRIBED) == 10
