@@ -54,10 +54,10 @@ if TYPE_CHECKING:
     from telex.automation.protocol import ScreenPalette as ScreenPalette
     from telex.automation.protocol import ScreenSnapshot as ScreenSnapshot
     from telex.automation.screen_search import Found as Found
-    from telex.automation.screen_search import Region as Region
     from telex.automation.sync import Attachment as Attachment
     from telex.automation.sync import Server as Server
     from telex.automation.sync import Terminal as Terminal
+    from telex.terminal.cells import Region as Region
     from telex.transports.errors import AccessDenied as AccessDenied
     from telex.transports.errors import CannotConnect as CannotConnect
     from telex.transports.errors import NoServer as NoServer
@@ -87,7 +87,7 @@ _MODULES = {
     "PluginFailed": "telex.automation.errors",
     "RecordingLost": "telex.automation.errors",
     "Refused": "telex.automation.errors",
-    "Region": "telex.automation.screen_search",
+    "Region": "telex.terminal.cells",
     "ScreenLink": "telex.automation.protocol",
     "ScreenPalette": "telex.automation.protocol",
     "ScreenSnapshot": "telex.automation.protocol",

@@ -930,7 +930,11 @@ OPENINGS: list[tuple[Any, str]] = [
 def test_using_an_attachment_before_it_is_opened_says_how_to_open_it() -> None:
     with telex.spawn(CAT) as term:
         output = term.attach()
-        uses: list[Any] = [output.read, lambda: output.write(b"x"), lambda: output.resize(5, 5)]
+        uses: list[Any] = [
+            output.read,
+            lambda: output.write(b"x"),
+            lambda: output.resize(rows=5, cols=5),
+        ]
         for use in uses:
             with pytest.raises(RuntimeError, match=r"write `with term\.attach"):
                 use()

@@ -12,10 +12,10 @@ import telex
 from serving import serving
 from telex.automation import screen_search
 from telex.automation.locators import AsyncLocator, Locator
-from telex.automation.screen_search import Query, Region
+from telex.automation.screen_search import Query
 from telex.automation.session_reader import SessionReader
 from telex.redaction import Redactor
-from telex.terminal.cells import Size
+from telex.terminal.cells import Region, Size
 from telex.terminal.screen import Screen
 
 if TYPE_CHECKING:

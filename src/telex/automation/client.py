@@ -536,8 +536,7 @@ class AsyncTerminal:
         Example:
             await term.screenshot("screen.png")
         """
-        reading = self.snapshot() if redact is None else self.snapshot(redact=redact)
-        snapshot = await reading
+        snapshot = await self.snapshot(redact=redact)
         return await asyncio.to_thread(snapshot.save, Path(path), region=region, theme=theme)
 
     async def resize(self, *, rows: int, cols: int) -> None:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from telex.automation import screen_search
 from telex.automation.errors import TimedOut
 from telex.automation.portal import hides_frames
-from telex.automation.screen_search import Found, Query, Region
+from telex.automation.screen_search import Found, Query
+from telex.terminal.cells import Region
 
 if TYPE_CHECKING:
     from telex.automation.client import AsyncTerminal, MouseButton

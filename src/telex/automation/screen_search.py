@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
+
+from telex.terminal.cells import Region
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,15 +22,6 @@ if TYPE_CHECKING:
 COLOURS: Final = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 _SEPARATED: Final = re.compile(r"[│┃║|┆┊▏▕]|\s{2,}")
 """What separates the items of a row: borders, and more than one blank."""
-
-
-class Region(NamedTuple):
-    """A rectangle of cells: its first row and column, counted from 0, its height and width."""
-
-    row: int
-    col: int
-    rows: int
-    cols: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class Cursor:
 
 
 class Region(NamedTuple):
-    """A rectangle of cells, counted from 0."""
+    """A rectangle of cells, counted from 0: its top row, leftmost column, height and width."""
 
     row: int
     """The top row."""
@@ -60,6 +60,9 @@ class Region(NamedTuple):
     """The height."""
     cols: int
     """The width."""
+
+
+Region.__module__ = "telex"  # public; the body of a named tuple cannot say so
 
 
 UnderlineStyle = Literal["single", "double", "curly", "dotted", "dashed"]
