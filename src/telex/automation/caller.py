@@ -86,14 +86,14 @@ class LocalCaller:
         """`then` is closed after the service; the service needs it."""
         from telex.automation.notices import Connection  # the server's side, not for a remote one
 
-        self._service = service
+        self.service = service
         self._then = then
         self.chunks = ChunkRouter()
         self._connection = Connection(None, service.redactor, deliver=self._deliver)
 
     async def call(self, method: str, params: object, returns: type[T]) -> T:
         try:
-            answer: Any = self._service.handlers[method](_validated(params), self._connection)
+            answer: Any = self.service.handlers[method](_validated(params), self._connection)
             return await answer if inspect.isawaitable(answer) else answer  # type: ignore[no-any-return]  # as the table has it
         except RpcError as error:
             raise to_session_problem(error) from None  # the cause adds nothing for the caller
@@ -104,9 +104,9 @@ class LocalCaller:
 
     async def close(self) -> None:
         """End the service, which was started for this caller."""
-        self._service.forget(self._connection)
+        self.service.forget(self._connection)
         try:
-            await self._service.close()
+            await self.service.close()
         finally:
             if self._then is not None:
                 await self._then.close()
