@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 BURST_SECONDS: Final = 0.02
 """Output that follows so closely belongs to the same frame."""
+MESSAGE_CHARS: Final = 2000
 STEPS_TOLD: Final = 12
 """The last steps in the text; the page has all."""
 
@@ -89,22 +90,41 @@ def encode_failure(
         error: The exception that failed the test.
         traces: The terminals of the test, finished.
     """
-    frames = [_frames(trace) for trace in traces]
-    redactor = Redactor()
     data: dict[str, Any] = {
         "test": test,
         "phase": phase,
         "error": "" if error is None else type(error).__name__,
-        "message": "" if error is None else redactor.redact(str(error))[:4000],
+        "message": "" if error is None else Redactor().redact(_message(error))[:MESSAGE_CHARS],
         "golden": _golden(error),
     }
+    frames, steps = [_frames(trace) for trace in traces], 200
     while True:
-        terminals = [_terminal(*one) for one in zip(traces, frames, strict=True)]
-        text = json.dumps({**data, "terminals": terminals}, ensure_ascii=False)
-        packed = base64.b64encode(zlib.compress(text.encode("utf-8", "replace"), 9)).decode()
-        if len(packed) <= limits.FAILURE_BYTES or all(len(one) <= 1 for one in frames):
+        terminals = [_terminal(*one, steps) for one in zip(traces, frames, strict=True)]
+        packed = _packed({**data, "terminals": terminals})
+        if len(packed) <= limits.FAILURE_BYTES or not (steps or data["golden"]):
             return packed
-        frames = [_thinned(one) for one in frames]
+        if any(len(one) > 1 for one in frames):
+            frames = [_thinned(one) for one in frames]
+        elif any(frames):  # even one frame is too much: noise, or a very large screen
+            frames = [[] for _ in frames]
+        elif steps:
+            steps //= 4
+        else:
+            data["golden"] = None
+
+
+def _packed(data: dict[str, Any]) -> str:
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return base64.b64encode(zlib.compress(text.encode("utf-8", "replace"), 9)).decode()
+
+
+def _message(error: BaseException) -> str:
+    """Return the message without the screens, which the page draws."""
+    message = str(error)
+    if isinstance(error, GoldenMismatch):
+        lines = message.split("\n")
+        return f"{lines[0]}\n{lines[-1]}"
+    return message.partition("\nthe screen:\n")[0]
 
 
 Frame = tuple[float, GoldenScreen]
@@ -159,7 +179,7 @@ def _played(recording: Recording) -> Iterator[Frame]:
         screen.close()
 
 
-def _terminal(trace: TerminalTrace, frames: list[Frame]) -> dict[str, Any]:
+def _terminal(trace: TerminalTrace, frames: list[Frame], steps: int) -> dict[str, Any]:
     table: dict[str, int] = {}
     encoded = [_frame(at, screen, table) for at, screen in frames]
     return {
@@ -167,7 +187,7 @@ def _terminal(trace: TerminalTrace, frames: list[Frame]) -> dict[str, Any]:
         "exit": trace.exit_words,
         "steps": [
             [round(step.at, 3), step.kind, step.what, round(step.took, 3), step.problem]
-            for step in trace.steps[-200:]
+            for step in (trace.steps[-steps:] if steps else ())
         ],
         "rows": [json.loads(row) for row in table],
         "frames": encoded,
