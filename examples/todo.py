@@ -30,8 +30,9 @@ class TodoList:
     def draw(self) -> None:
         self.window.erase()
         _, cols = self.window.getmaxyx()
-        title = " Todo".ljust(cols - 1)
-        self.window.addnstr(0, 0, title, cols - 1, curses.color_pair(2) | curses.A_BOLD)
+        self.window.addnstr(
+            0, 0, "Todo".ljust(cols - 1), cols - 1, curses.color_pair(2) | curses.A_BOLD
+        )
         for number, (text, done) in enumerate(self.items):
             style = curses.A_REVERSE if number == self.chosen else curses.A_NORMAL
             style |= curses.color_pair(1) | curses.A_DIM if done else 0

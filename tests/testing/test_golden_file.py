@@ -21,6 +21,8 @@ from telex.testing.golden_file import (
     PatternMask,
     RegionMask,
     from_text,
+    golden_cell,
+    golden_rows,
     mask_screen,
     read_golden,
     row_text,
@@ -47,9 +49,9 @@ def rows(draw: st.DrawFn, cols: int) -> tuple[GoldenCell, ...]:
     cells: list[GoldenCell] = []
     while len(cells) < cols:
         style = draw(FEW_STYLES)
-        cells.append(GoldenCell(draw(CHARACTERS), style))
+        cells.append(golden_cell(draw(CHARACTERS), False, style))
         if draw(st.booleans()) and len(cells) < cols:
-            cells.append(GoldenCell("", style))
+            cells.append(GoldenCell("", cells[-1].style))
     return tuple(cells)
 
 
@@ -61,7 +63,7 @@ def screens(draw: st.DrawFn, cols: int | None = None, height: int | None = None)
     content = draw(st.tuples(*[st.one_of(blank, rows(cols)) for _ in range(height)]))
     cursor = draw(st.none() | st.tuples(st.integers(0, height - 1), st.integers(0, cols - 1)))
     title = draw(st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), max_size=5))
-    return GoldenScreen(content, cols, cursor, title)
+    return GoldenScreen(golden_rows(content, height, cols), cols, cursor, title)
 
 
 MASKS = st.lists(
@@ -69,7 +71,8 @@ MASKS = st.lists(
         st.text(st.characters(exclude_categories=("Cs",)), max_size=5).map(
             lambda text: PatternMask(re.escape(text))
         ),
-        st.builds(RegionMask, *[st.integers(0, 99)] * 4),
+        st.sampled_from([r"\w", r"\S+", "[^a]", "b*"]).map(PatternMask),
+        st.builds(RegionMask, *[st.integers(0, 6)] * 4),
     ),
     max_size=3,
 ).map(tuple)
@@ -79,7 +82,7 @@ MASKS = st.lists(
 def test_a_file_is_read_as_written_also_after_an_editor_has_changed_line_ends_and_blanks(
     screen: GoldenScreen, masks: tuple[PatternMask | RegionMask, ...]
 ) -> None:
-    golden = GoldenFile(screen, masks)
+    golden = GoldenFile(mask_screen(screen, masks), masks)
     text = write_golden(golden)
     assert read_golden(text) == golden
     assert read_golden(text.encode().decode().replace("\n", "\r\n")) == golden
@@ -127,6 +130,19 @@ def test_a_file_is_readable() -> None:
         "  0: 0-3 bold red on blue\n"
         "  0~ wide 5; joined 7:2\n"
     )
+
+
+def test_of_a_blank_only_the_visible_style_counts() -> None:
+    assert golden_cell(" ", False, "bold red on blue").style == "on blue"
+    assert golden_cell("", False, "bold red").style == ""
+    assert golden_cell(" ", False, "underline red").style == "underline red"
+    assert golden_cell("x", False, "bold red").style == "bold red"
+    drawn = [golden_cell(char, False, "bold on blue") for char in "a b  "]
+    erased = [*drawn[:1], golden_cell("", False, "red on blue"), *drawn[2:]]
+    assert golden_rows([drawn], 1, 5) == golden_rows([erased], 1, 5)
+    assert [cell.style for cell in golden_rows([drawn], 1, 5)[0]] == ["bold on blue"] * 3 + [
+        "on blue"
+    ] * 2
 
 
 def test_a_style_may_be_written_in_any_order() -> None:

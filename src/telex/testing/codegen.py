@@ -116,7 +116,7 @@ def _control_name(char: str) -> str:
     return f"ctrl_{chr(ord(char) + 64).lower()}" if char < " " else char.replace(" ", "space")
 
 
-# What happened.
+# The log.
 
 
 @dataclass(frozen=True, slots=True)

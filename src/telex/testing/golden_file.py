@@ -32,7 +32,7 @@ import re
 import unicodedata
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -50,6 +50,9 @@ PLAIN: Final = ""
 
 _NAMES: Final = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 _COLOUR: Final = re.compile(rf"(?:bright-)?(?:{'|'.join(_NAMES)})|color\d{{1,3}}|#[0-9a-f]{{6}}")
+
+_MARKS_BLANKS: Final = re.compile("inverse|underline")
+"""Attributes that are seen on a blank."""
 
 
 class BadGolden(ValueError):
@@ -122,7 +125,7 @@ class GoldenFile:
 def from_wire(snapshot: ScreenSnapshot, version: int = VERSION) -> GoldenScreen:
     """Return the golden screen of a public snapshot with all its cells."""
     rows = [
-        [_cell(cell.text, cell.wide_continuation, words(cell.style, version)) for cell in row]
+        [golden_cell(cell.text, cell.wide_continuation, words(cell.style, version)) for cell in row]
         for _, row in groupby(snapshot.cells, key=lambda cell: cell.row)
     ]
     return _screen(rows, snapshot)
@@ -131,7 +134,7 @@ def from_wire(snapshot: ScreenSnapshot, version: int = VERSION) -> GoldenScreen:
 def from_cells(snapshot: Snapshot, version: int = VERSION) -> GoldenScreen:
     """Return the golden screen of a snapshot of the terminal itself."""
     rows = [
-        [_cell(cell.text, not cell.width, words(cell.style, version)) for cell in row.cells]
+        [golden_cell(cell.text, not cell.width, words(cell.style, version)) for cell in row.cells]
         for row in snapshot.rows
     ]
     return _screen(rows, snapshot)
@@ -143,13 +146,13 @@ def _screen(
     size, at = snapshot.size, snapshot.cursor
     cursor = (at.row, at.col) if at.visible else None
     title = "".join(map(_shown, snapshot.title or ""))
-    return GoldenScreen(_tidy(rows, size.rows, size.cols), size.cols, cursor, title)
+    return GoldenScreen(golden_rows(rows, size.rows, size.cols), size.cols, cursor, title)
 
 
 def from_text(text: str, rows: int, cols: int) -> GoldenScreen:
     """Return a screen of plain narrow characters."""
-    given = [[_cell(char, False, PLAIN) for char in line] for line in text.split("\n")]
-    return GoldenScreen(_tidy(given, rows, cols), cols)
+    given = [[golden_cell(char, False, PLAIN) for char in line] for line in text.split("\n")]
+    return GoldenScreen(golden_rows(given, rows, cols), cols)
 
 
 @lru_cache(maxsize=4096)
@@ -171,10 +174,16 @@ def _colour(name: str) -> str:
 
 
 @lru_cache(maxsize=8192)
-def _cell(text: str, covered: bool, style: str) -> GoldenCell:
+def golden_cell(text: str, covered: bool, style: str) -> GoldenCell:
+    """Return a cell as it is compared. Of a blank, only the visible part of its style counts: how a
+    program erased a cell leaves no trace on the screen."""
     if covered:
         return GoldenCell("", style)
-    return GoldenCell("".join(map(_shown, text)) or " ", style)
+    shown = "".join(map(_shown, text)) or " "
+    if shown == " " and style and not _MARKS_BLANKS.search(style):
+        _, on, colour = f" {style}".partition(" on ")
+        style = f"on {colour}" if on else PLAIN
+    return GoldenCell(shown, style)
 
 
 def _shown(char: str) -> str:
@@ -182,20 +191,35 @@ def _shown(char: str) -> str:
     return "\ufffd" if unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") else char
 
 
-def _tidy(
+def golden_rows(
     rows: Sequence[Sequence[GoldenCell]], height: int, cols: int
 ) -> tuple[tuple[GoldenCell, ...], ...]:
-    """Return exactly so many rows of so many cells. A covered cell needs a character before it."""
+    """Return exactly so many rows of so many cells, as they are compared."""
     given = [list(row[:cols]) for row in rows[:height]]
     for row in given:
         before = ""
         for col, cell in enumerate(row):
-            if not cell.text and not before:
+            if not cell.text and not before:  # covered by nothing
                 row[col] = GoldenCell(" ", cell.style)
             before = cell.text
+        _style_blanks(row)
         row.extend([BLANK] * (cols - len(row)))
     given += [[BLANK] * cols] * (height - len(given))
     return tuple(map(tuple, given))
+
+
+def _style_blanks(row: list[GoldenCell]) -> None:
+    """Give blanks between two words of one style that style, if they look like it: most programs
+    draw whole phrases, and a run with gaps is hard to read."""
+    inked = [col for col, cell in enumerate(row) if cell.text.strip(" ")]
+    for left, right in pairwise(inked):
+        style = row[left].style
+        if right - left > 1 and style and style == row[right].style:
+            blank = golden_cell(" ", False, style)
+            gap = range(left + 1, right)
+            if blank.style != style and all(row[col] in (blank, ("", style)) for col in gap):
+                for col in gap:
+                    row[col] = GoldenCell(row[col].text, style)
 
 
 # Masks.
@@ -218,7 +242,9 @@ def mask_screen(screen: GoldenScreen, masks: Iterable[Mask]) -> GoldenScreen:
         if 0 <= row < len(rows) and 0 <= col < screen.cols:
             for place in _whole(rows[row], col):
                 rows[row][place] = GoldenCell(FILL)
-    return GoldenScreen(tuple(map(tuple, rows)), screen.cols, screen.cursor, screen.title)
+    again = [[golden_cell(cell.text, not cell.text, cell.style) for cell in row] for row in rows]
+    shown = golden_rows(again, len(rows), screen.cols)
+    return GoldenScreen(shown, screen.cols, screen.cursor, screen.title)
 
 
 def _found(screen: GoldenScreen, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
@@ -395,7 +421,7 @@ class _Rows:
 
     def finished(self) -> tuple[tuple[GoldenCell, ...], ...]:
         rows = [self._row(number) for number in range(len(self._texts))]
-        return _tidy(rows, len(rows), self._cols)
+        return golden_rows(rows, len(rows), self._cols)
 
     def _row(self, number: int) -> list[GoldenCell]:
         text, at, texts = self._texts[number], 0, list[str]()
@@ -410,7 +436,9 @@ class _Rows:
         styles = [PLAIN] * self._cols
         for first, last, style in self._runs[number]:
             styles[first : last + 1] = [style] * (min(last, self._cols - 1) + 1 - first)
-        return [_cell(text, not text, style) for text, style in zip(texts, styles, strict=True)]
+        return [
+            golden_cell(text, not text, style) for text, style in zip(texts, styles, strict=True)
+        ]
 
 
 def _run(part: str) -> tuple[int, int, str]:
