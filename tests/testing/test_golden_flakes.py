@@ -70,6 +70,6 @@ def test_golden_tests_pass_every_time_beside_a_busy_loop(
         busy.wait()
     seconds = time.monotonic() - began
     print(
-        f"\\n{count} golden tests x {runs} runs beside a busy loop: {len(flakes)} flakes, {seconds:.0f} s"
+        f"\n{count} golden tests x {runs} runs beside a busy loop: {len(flakes)} flakes, {seconds:.0f} s"
     )
     assert not flakes, flakes[0]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from telex.automation.protocol import ScreenSnapshot
-    from telex.terminal.cells import Snapshot
+    from telex.terminal.cells import Row, Snapshot
 
 VERSION: Final = 1
 ATTRIBUTES: Final = {1: ("bold", "dim", "italic", "underline", "inverse")}
@@ -128,25 +128,33 @@ def from_wire(snapshot: ScreenSnapshot, version: int = VERSION) -> GoldenScreen:
         [golden_cell(cell.text, cell.wide_continuation, words(cell.style, version)) for cell in row]
         for _, row in groupby(snapshot.cells, key=lambda cell: cell.row)
     ]
-    return _screen(rows, snapshot)
+    return _screen(golden_rows(rows, snapshot.size.rows, snapshot.size.cols), snapshot)
 
 
 def from_cells(snapshot: Snapshot, version: int = VERSION) -> GoldenScreen:
     """Return the golden screen of a snapshot of the terminal itself."""
-    rows = [
-        [golden_cell(cell.text, not cell.width, words(cell.style, version)) for cell in row.cells]
-        for row in snapshot.rows
+    size = snapshot.size
+    rows = [_row_of_cells(row, size.cols, version) for row in snapshot.rows[: size.rows]]
+    missing = [(BLANK,) * size.cols] * (size.rows - len(rows))
+    return _screen((*rows, *missing), snapshot)
+
+
+@lru_cache(maxsize=512)
+def _row_of_cells(row: Row, cols: int, version: int) -> tuple[GoldenCell, ...]:
+    """Convert a row. Unchanged rows of a terminal are the same objects from look to look."""
+    cells = [
+        golden_cell(cell.text, not cell.width, words(cell.style, version)) for cell in row.cells
     ]
-    return _screen(rows, snapshot)
+    return golden_rows([cells], 1, cols)[0]
 
 
 def _screen(
-    rows: Sequence[Sequence[GoldenCell]], snapshot: ScreenSnapshot | Snapshot
+    rows: tuple[tuple[GoldenCell, ...], ...], snapshot: ScreenSnapshot | Snapshot
 ) -> GoldenScreen:
-    size, at = snapshot.size, snapshot.cursor
+    at = snapshot.cursor
     cursor = (at.row, at.col) if at.visible else None
     title = "".join(map(_shown, snapshot.title or ""))
-    return GoldenScreen(golden_rows(rows, size.rows, size.cols), size.cols, cursor, title)
+    return GoldenScreen(rows, snapshot.size.cols, cursor, title)
 
 
 def from_text(text: str, rows: int, cols: int) -> GoldenScreen:

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable
     from pathlib import Path
 
+    from telex.testing.terminal_trace import TerminalTrace
+
 STILL_MS: Final = 250
 """A screen that is written to a file must not have changed for so long."""
 LOOK_SECONDS: Final = 0.5
@@ -188,6 +190,7 @@ class Golden:
     ) -> AssertionError | BadGolden | None:
         """Return the problem, so that the caller's own frame raises it."""
         trace = terminal._caller.trace if isinstance(terminal._caller, TracedCaller) else None
+        comparison.trace = trace
         at = 0.0 if trace is None else trace.now()
         problem = await self._outcome(comparison, _untraced(terminal))
         if trace is not None:
@@ -257,12 +260,17 @@ class _Comparison:
         self.path = path
         self.masks = masks
         self.timeout = timeout
+        self.trace: TerminalTrace | None = None
+        """The trace of the terminal, which reads its screen without a conversion between."""
         self._sequence = 0
 
     async def look(self, terminal: AsyncTerminal, version: int) -> GoldenScreen:
-        snapshot = await terminal.snapshot(cells="full", redact=True)
-        self._sequence = snapshot.sequence
-        return mask_screen(from_wire(snapshot, version), self.masks)
+        if self.trace is not None:
+            screen, self._sequence = self.trace.look(version)
+        else:  # not spawned by the fixture: a session of a server, for example
+            snapshot = await terminal.snapshot(cells="full", redact=True)
+            screen, self._sequence = from_wire(snapshot, version), snapshot.sequence
+        return mask_screen(screen, self.masks)
 
     async def until_equal(self, terminal: AsyncTerminal, known: GoldenFile) -> GoldenScreen:
         """Return the screen once it equals the known one, or as it is when the time is over."""

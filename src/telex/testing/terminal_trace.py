@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from telex.automation import protocol as spec
@@ -19,18 +20,25 @@ from telex.redaction import Redactor
 from telex.terminal import actions
 from telex.terminal.raw_transcript import FileFailed
 from telex.terminal.recording import SessionRecorder
-from telex.terminal.redact import mask
+from telex.terminal.redact import Masker, mask
 from telex.terminal.waits import matchers
 from telex.testing import limits
 from telex.testing.golden_file import GoldenScreen, from_cells
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from telex.automation.caller import Caller, ChunkRouter
+    from telex.terminal.cells import Row, Snapshot
     from telex.terminal.session import PtySession
 
 T = TypeVar("T")
+
+
+@cache
+def _redactor() -> Redactor:
+    return Redactor()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +61,7 @@ class TerminalTrace:
 
     def __init__(self, command: str, session: PtySession, recording: Path | None) -> None:
         """Begin with a session that was just started. Without a path nothing is recorded."""
-        self._redactor = Redactor()
+        self._redactor = _redactor()
         self.command = self._redactor.redact_command(command)
         self.steps: list[TraceStep] = []
         self.dropped = 0
@@ -61,7 +69,8 @@ class TerminalTrace:
         self.recording = recording
         self._began = time.monotonic()
         self._session = session
-        self._last: GoldenScreen | None = None
+        self._masker = Masker(self._redactor)
+        self._last: tuple[Snapshot, Sequence[Row]] | None = None
         self.exit_words = ""
         """How the program ended by itself; empty if it was running when the trace was finished."""
         self._recorder: SessionRecorder | None = None
@@ -86,15 +95,22 @@ class TerminalTrace:
     def screen(self) -> GoldenScreen:
         """The last screen, masked. Call `finish` first."""
         assert self._last is not None
-        return self._last
+        snapshot, above = self._last
+        return from_cells(mask(snapshot, self._redactor, above))
+
+    def look(self, version: int) -> tuple[GoldenScreen, int]:
+        """Return the present screen, masked, and its sequence, to be used as `since`. Must be
+        called in the event loop of the session."""
+        session = self._session
+        seen = self._masker.snapshot(session.snapshot(), session.rows_above())
+        return from_cells(seen, version), session.mark_sequence()
 
     def finish(self) -> None:
         """Keep the present screen as the last one, and end the recording. A second call does
         nothing. Must be called in the event loop of the session, before that is closed."""
         if self._last is None:
-            seen = self._session.snapshot()
             self.exit_words = str(self._session.exit or "")
-            self._last = from_cells(mask(seen, self._redactor, self._session.rows_above()))
+            self._last = self._session.snapshot(), self._session.rows_above()
             if self._recorder is not None:
                 self._recorder.stop()
 
