@@ -77,6 +77,8 @@ def test_the_fixture_spawns_directly_and_by_with_and_ends_all_programs(run, tmp_
                     await term.wait("$ ")
                 with pytest.raises(RuntimeError, match="async with"):
                     telex.spawn(BASH).wait("$ ")
+                with pytest.raises(RuntimeError, match="async with"):
+                    await telex.spawn(BASH)
             asyncio.run(main())
 
         def test_public_names(telex):
@@ -166,6 +168,24 @@ def test_slow(telex, golden):
     run(slow, "--telex-update").assert_outcomes(passed=1)
     result = run(slow)
     result.assert_outcomes(passed=1)
+
+
+def test_a_terminal_that_the_fixture_did_not_open_is_compared_alike(run) -> None:
+    both = """
+def test_menu({fixtures}):
+    import telex as module
+    with {spawn}(["printf", r"\\033[1;31mone\\033[m 日本"], **HOW) as term:
+        term.wait_exit()
+        golden(term)
+        with pytest.raises(TypeError, match="golden needs a terminal, not str"):
+            golden("term")
+        with pytest.raises(TypeError, match="a mask is"):
+            golden(term, mask=[7])
+"""
+    traced = both.format(fixtures="telex, golden", spawn="telex.spawn")
+    run(traced, "--telex-update").assert_outcomes(passed=1)
+    run(traced).assert_outcomes(passed=1)
+    run(both.format(fixtures="golden", spawn="module.spawn")).assert_outcomes(passed=1)
 
 
 def test_names_are_safe_and_each_golden_has_its_own_file(run, pytester: pytest.Pytester) -> None:

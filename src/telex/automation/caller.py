@@ -23,6 +23,7 @@ from telex.rpc.methods import Methods
 if TYPE_CHECKING:
     from telex.automation.server import AutomationService
     from telex.rpc.peer import Peer
+    from telex.terminal.session import PtySession
 
 T = TypeVar("T")
 
@@ -86,14 +87,14 @@ class LocalCaller:
         """`then` is closed after the service; the service needs it."""
         from telex.automation.notices import Connection  # the server's side, not for a remote one
 
-        self.service = service
+        self._service = service
         self._then = then
         self.chunks = ChunkRouter()
         self._connection = Connection(None, service.redactor, deliver=self._deliver)
 
     async def call(self, method: str, params: object, returns: type[T]) -> T:
         try:
-            answer: Any = self.service.handlers[method](_validated(params), self._connection)
+            answer: Any = self._service.handlers[method](_validated(params), self._connection)
             return await answer if inspect.isawaitable(answer) else answer  # type: ignore[no-any-return]  # as the table has it
         except RpcError as error:
             raise to_session_problem(error) from None  # the cause adds nothing for the caller
@@ -102,11 +103,15 @@ class LocalCaller:
         with contextlib.suppress(SessionProblem):
             await self.call(method, params, object)
 
+    def session(self, id: str) -> PtySession:
+        """Return a session itself, for code of this process that follows it."""
+        return self._service.find(id)[0]
+
     async def close(self) -> None:
         """End the service, which was started for this caller."""
-        self.service.forget(self._connection)
+        self._service.forget(self._connection)
         try:
-            await self.service.close()
+            await self._service.close()
         finally:
             if self._then is not None:
                 await self._then.close()

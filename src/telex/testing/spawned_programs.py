@@ -14,22 +14,24 @@ close a terminal in the test's own event loop.
 from __future__ import annotations
 
 import asyncio
-import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import telex
 from telex.automation.caller import LocalCaller
-from telex.automation.client import words
-from telex.automation.portal import DualContext
 from telex.automation.sync import Terminal
 from telex.testing.terminal_trace import TerminalTrace, TracedCaller
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Coroutine, Generator, Sequence
     from pathlib import Path
 
     from telex.automation.client import AsyncTerminal
-    from telex.automation.portal import Portal
+    from telex.automation.portal import DualContext
+
+IN_A_COROUTINE: Final = (
+    "in a coroutine, write `async with telex.spawn(…) as term:`; only a plain test can use the "
+    "result of spawn directly"
+)
 
 
 class SpawnedPrograms:
@@ -60,27 +62,22 @@ class SpawnedPrograms:
         Returns:
             A terminal to use at once, or an object for `with` and `async with`.
         """
-        __tracebackhide__ = True
-        shown = shlex.join(words(command))
-
-        async def start() -> AsyncTerminal:
-            terminal = await telex.spawn(command, **how)
-            caller = terminal._caller
-            assert isinstance(caller, LocalCaller)  # spawned in this process
-            session, _ = caller.service.find(terminal.id)
-            trace = TerminalTrace(shown, session, self._recording())
-            self.traces.append(trace)
-            terminal._caller = TracedCaller(caller, trace)
-            return terminal
-
-        opened = SpawnedTerminal(start, Terminal)
+        opened = SpawnedTerminal(telex.spawn(command, **how), self._begin_trace)
         self._spawned.append(opened)
         return opened
+
+    async def _begin_trace(self, terminal: AsyncTerminal) -> None:
+        """Put a trace between a terminal and its session, in the event loop of both."""
+        caller = terminal._caller
+        assert isinstance(caller, LocalCaller)  # spawned in this process
+        trace = TerminalTrace(caller.session(terminal.id), self._recording())
+        self.traces.append(trace)
+        terminal._caller = TracedCaller(caller, trace)
 
     def finished(self) -> list[TerminalTrace]:
         """Return the traces, complete also for programs that still run: a test has failed.
 
-        Left out is a terminal that a coroutine opened by `await` and did not close.
+        Left out is a terminal of a coroutine whose `async with` has not ended.
         """
         for one in self._spawned:
             one.finish()
@@ -92,16 +89,24 @@ class SpawnedPrograms:
             one.close()
 
 
-class SpawnedTerminal(DualContext["AsyncTerminal", Terminal]):
+class SpawnedTerminal:
     """A terminal that opens itself when it is used, or by `with` or `async with`."""
 
     def __init__(
         self,
-        start: Callable[[], Any],
-        blocking: Callable[[AsyncTerminal, Portal], Terminal],
+        context: DualContext[AsyncTerminal, Terminal],
+        begin: Callable[[AsyncTerminal], Coroutine[Any, Any, None]],
     ) -> None:
-        super().__init__(start, blocking)
+        """`begin` is called in the terminal's event loop when it is open."""
+        self._context = context
+        self._begin = begin
         self._terminal: Terminal | None = None
+        self._running = False
+        """Whether the program runs in a thread of its own."""
+        self._used = False
+
+    def __repr__(self) -> str:
+        return repr(self._terminal or self._context)
 
     def __getattr__(self, name: str) -> Any:
         __tracebackhide__ = True
@@ -113,14 +118,28 @@ class SpawnedTerminal(DualContext["AsyncTerminal", Terminal]):
         return dir(Terminal)
 
     def __enter__(self) -> Terminal:
-        self._terminal = super().__enter__()
-        return self._terminal
+        __tracebackhide__ = True
+        self._used = True
+        terminal = self._context.__enter__()
+        self._running = True
+        terminal._run(self._begin(terminal._terminal))
+        self._terminal = terminal
+        return terminal
 
     def __exit__(self, *_: object) -> None:
-        try:
-            super().__exit__()
-        finally:
-            self._portal = None
+        self.close()
+
+    async def __aenter__(self) -> AsyncTerminal:
+        self._used = True
+        terminal = await self._context.__aenter__()
+        await self._begin(terminal)
+        return terminal
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._context.__aexit__(*_)
+
+    def __await__(self) -> Generator[Any, None, NoReturn]:
+        raise RuntimeError(IN_A_COROUTINE)
 
     def terminal(self) -> Terminal:
         """Return the blocking terminal; open it first if nobody has.
@@ -134,23 +153,20 @@ class SpawnedTerminal(DualContext["AsyncTerminal", Terminal]):
             if self._used:
                 raise RuntimeError("use the object that `with` or `async with` gave you")
             if _in_a_loop():
-                raise RuntimeError(
-                    "in a coroutine, write `async with telex.spawn(…) as term:`; only a plain test "
-                    "can use the result of spawn directly"
-                )
-            self.__enter__()
-            assert self._terminal is not None
+                raise RuntimeError(IN_A_COROUTINE)
+            return self.__enter__()
         return self._terminal
 
     def finish(self) -> None:
         """Complete the trace, if the program still runs in a thread of its own."""
-        if self._portal is not None and self._opened is not None:
-            self._portal.run(_finish(self._opened))
+        if self._running and self._terminal is not None:
+            self._terminal._run(_finish(self._terminal._terminal))
 
     def close(self) -> None:
         """End the program, unless its `with` block did."""
-        if self._portal is not None:
-            self.__exit__()
+        if self._running:
+            self._running = False
+            self._context.__exit__()
 
 
 async def _finish(terminal: AsyncTerminal) -> None:

@@ -9,6 +9,7 @@ a password prompt) is left out, and the redactor masks the rest.
 from __future__ import annotations
 
 import contextlib
+import shlex
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -59,10 +60,10 @@ class TraceStep:
 class TerminalTrace:
     """The steps of one terminal, its last screen, and its recording."""
 
-    def __init__(self, command: str, session: PtySession, recording: Path | None) -> None:
+    def __init__(self, session: PtySession, recording: Path | None) -> None:
         """Begin with a session that was just started. Without a path nothing is recorded."""
         self._redactor = _redactor()
-        self.command = self._redactor.redact_command(command)
+        self.command = self._redactor.redact_command(shlex.join(session.program.argv))
         self.steps: list[TraceStep] = []
         self.dropped = 0
         """The number of steps beyond the limit."""
