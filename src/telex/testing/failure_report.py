@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from bisect import bisect_left
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
@@ -136,7 +137,8 @@ def _thinned(frames: list[Frame]) -> list[Frame]:
 
 
 def _frames(trace: TerminalTrace) -> list[Frame]:
-    frames = list(_recorded_frames(trace.recording)) if trace.recording is not None else []
+    steps = [step.at for step in trace.steps]
+    frames = list(_recorded_frames(trace.recording, steps)) if trace.recording is not None else []
     last = (frames[-1][0] if frames else 0.0, trace.screen)
     if not frames or frames[-1][1] != trace.screen:
         at = max([last[0], *[step.at + step.took for step in trace.steps]])
@@ -146,17 +148,17 @@ def _frames(trace: TerminalTrace) -> list[Frame]:
     return frames
 
 
-def _recorded_frames(path: Path) -> Iterator[Frame]:
-    """Play a recording, and yield each screen that stood for a moment."""
+def _recorded_frames(path: Path, steps: Sequence[float]) -> Iterator[Frame]:
+    """Play a recording, and yield each screen that stood for a moment, or at a step of the test."""
     try:
         with path.open("rb") as file:
             recording = read_recording(file.readlines(limits.REPLAYED_BYTES))
     except (OSError, NotARecording):
         return
-    yield from _played(recording)
+    yield from _played(recording, steps)
 
 
-def _played(recording: Recording) -> Iterator[Frame]:
+def _played(recording: Recording, steps: Sequence[float]) -> Iterator[Frame]:
     screen = Screen(recording.header.size, scrollback=0)
     shown: GoldenScreen | None = None
     try:
@@ -168,9 +170,11 @@ def _played(recording: Recording) -> Iterator[Frame]:
                     screen.resize(Size(size.rows, size.cols))
                 case _:
                     continue
-            following = recording.events[number + 1 :][:1]
-            if following and following[0].time - event.time < BURST_SECONDS:
-                continue
+            following = next(iter(recording.events[number + 1 : number + 2]), None)
+            if following is not None and following.time - event.time < BURST_SECONDS:
+                between = bisect_left(steps, event.time) < bisect_left(steps, following.time)
+                if not between:
+                    continue
             now = from_cells(screen.snapshot(number))
             if now != shown:
                 shown = now
@@ -186,7 +190,7 @@ def _terminal(trace: TerminalTrace, frames: list[Frame], steps: int) -> dict[str
         "command": trace.command,
         "exit": trace.exit_words,
         "steps": [
-            [round(step.at, 3), step.kind, step.what, round(step.took, 3), step.problem]
+            [round(step.at, 4), step.kind, step.what, round(step.took, 4), step.problem]
             for step in (trace.steps[-steps:] if steps else ())
         ],
         "rows": [json.loads(row) for row in table],
@@ -198,7 +202,7 @@ def _frame(at: float, screen: GoldenScreen, table: dict[str, int]) -> dict[str, 
     """Return a frame whose rows are numbers in a table that the frames of a terminal share."""
     rows = [json.dumps(_runs(row), ensure_ascii=False) for row in screen.rows]
     return {
-        "at": round(at, 3),
+        "at": round(at, 4),
         "cols": screen.cols,
         "rows": [table.setdefault(row, len(table)) for row in rows],
         "cursor": screen.cursor,

@@ -68,13 +68,13 @@ class TerminalTrace:
         self.dropped = 0
         """The number of steps beyond the limit."""
         self.recording = recording
-        self._began = time.monotonic()
         self._session = session
         self._masker = Masker(self._redactor)
         self._last: tuple[Snapshot, Sequence[Row]] | None = None
         self.exit_words = ""
         """How the program ended by itself; empty if it was running when the trace was finished."""
         self._recorder: SessionRecorder | None = None
+        self._began = time.monotonic()  # the recording has its own clock, which begins now as well
         if recording is not None:
             with contextlib.suppress(FileFailed):  # a full disk fails no test
                 self._recorder = SessionRecorder(session, str(recording), self._redactor)
