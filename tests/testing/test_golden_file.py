@@ -35,7 +35,10 @@ COLOURS = st.one_of(
     st.integers(0, 255).map("idx:{}".format),
     st.tuples(*[st.integers(0, 255)] * 3).map(lambda rgb: "rgb:{}:{}:{}".format(*rgb)),
 )
-STYLES = st.builds(CellStyle, COLOURS, COLOURS, *[st.booleans()] * 5).map(words)
+UNDERLINES = st.sampled_from(["single", "double", "curly", "dotted", "dashed"])
+STYLES = st.builds(CellStyle, COLOURS, COLOURS, *[st.booleans()] * 8, UNDERLINES, COLOURS).map(
+    words
+)
 FEW_STYLES = st.one_of(st.just(""), st.just("inverse"), STYLES)
 CHARACTERS = st.one_of(
     st.sampled_from(" ab|:~\\;\"'-0"),

@@ -9,20 +9,15 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import zlib
 from bisect import bisect_left
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from telex.redaction import Redactor
-from telex.terminal.cells import Size
-from telex.terminal.recording import (
-    NotARecording,
-    OutputEvent,
-    SizeEvent,
-    read_recording,
-)
-from telex.terminal.screen import Screen
+from telex.terminal.playback import Playback
+from telex.terminal.recording import NotARecording, OutputEvent, SizeEvent, read_recording
 from telex.testing import limits
 from telex.testing.golden_diff import differences
 from telex.testing.golden_file import GoldenCell, GoldenScreen, from_cells, row_text
@@ -159,28 +154,16 @@ def _recorded_frames(path: Path, steps: Sequence[float]) -> Iterator[Frame]:
 
 
 def _played(recording: Recording, steps: Sequence[float]) -> Iterator[Frame]:
-    screen = Screen(recording.header.size, scrollback=0)
     shown: GoldenScreen | None = None
-    try:
-        for number, event in enumerate(recording.events):
-            match event:
-                case OutputEvent(_, text):
-                    screen.feed(text.encode("utf-8", "replace"))
-                case SizeEvent(_, size):
-                    screen.resize(Size(size.rows, size.cols))
-                case _:
-                    continue
-            following = next(iter(recording.events[number + 1 : number + 2]), None)
-            if following is not None and following.time - event.time < BURST_SECONDS:
-                between = bisect_left(steps, event.time) < bisect_left(steps, following.time)
-                if not between:
-                    continue
-            now = from_cells(screen.snapshot(number))
-            if now != shown:
-                shown = now
-                yield event.time, now
-    finally:
-        screen.close()
+    drawn = [one.time for one in recording.events if isinstance(one, OutputEvent | SizeEvent)]
+    with Playback(recording) as playback:
+        for at, following in zip(playback.steps(), (*drawn[1:], math.inf), strict=False):
+            apart = following - at >= BURST_SECONDS
+            if apart or bisect_left(steps, at) < bisect_left(steps, following):
+                now = from_cells(playback.snapshot())
+                if now != shown:
+                    shown = now
+                    yield at, now
 
 
 def _terminal(trace: TerminalTrace, frames: list[Frame], steps: int) -> dict[str, Any]:

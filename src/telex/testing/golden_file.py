@@ -42,8 +42,11 @@ if TYPE_CHECKING:
     from telex.terminal.cells import Row, Snapshot
 
 VERSION: Final = 1
-ATTRIBUTES: Final = {1: ("bold", "dim", "italic", "underline", "inverse")}
-"""The attributes of a cell, beside its two colours, that each version of the format compares."""
+_FIRST: Final = ("bold", "dim", "italic", "underline", "inverse")
+ATTRIBUTES: Final = {1: (*_FIRST, "strikethrough", "blink", "invisible")}
+"""The attributes of a cell, beside its colours, that each version of the format compares."""
+UNDERLINES: Final = {1: ("double", "curly", "dotted", "dashed")}
+"""The kinds of underlines beside the plain one: `curly-underline`."""
 FILL: Final = "▒"
 """Stands in a masked cell."""
 PLAIN: Final = ""
@@ -51,7 +54,7 @@ PLAIN: Final = ""
 _NAMES: Final = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 _COLOUR: Final = re.compile(rf"(?:bright-)?(?:{'|'.join(_NAMES)})|color\d{{1,3}}|#[0-9a-f]{{6}}")
 
-_MARKS_BLANKS: Final = re.compile("inverse|underline")
+_MARKS_BLANKS: Final = re.compile("inverse|underline|strikethrough")
 """Attributes that are seen on a blank."""
 
 
@@ -165,10 +168,14 @@ def from_text(text: str, rows: int, cols: int) -> GoldenScreen:
 
 @lru_cache(maxsize=4096)
 def words(style: Any, version: int = VERSION) -> str:
-    """Return a style in words: attributes, foreground, background."""
+    """Return a style in words: attributes, foreground, colour of the underline, background."""
     found = [name for name in ATTRIBUTES[version] if getattr(style, name)]
-    found += [colour for colour in [_colour(style.foreground)] if colour]
-    found += [f"on {colour}" for colour in [_colour(style.background)] if colour]
+    if style.underline and style.underline_style in UNDERLINES[version]:
+        found[found.index("underline")] = f"{style.underline_style}-underline"
+    line = style.underline_color if style.underline else "default"
+    for before, colour in (("", style.foreground), ("line-", line), ("on ", style.background)):
+        if shown := _colour(colour):
+            found.append(before + shown)
     return " ".join(found)
 
 
@@ -458,16 +465,19 @@ def _run(part: str) -> tuple[int, int, str]:
 
 def _in_order(style: str) -> str:
     """Return the words of a style in the order of `words`, as a person may have written them."""
-    front, _, back = f" {style.strip()} ".partition(" on ")
+    front, on, back = f" {style.strip()} ".partition(" on ")
     given = front.split()
-    attributes = [name for name in ATTRIBUTES[1] if name in given]
-    colours = [word for word in given if word not in attributes]
-    for word in [*colours, *back.split()]:
+    known = [*ATTRIBUTES[1], *[f"{kind}-underline" for kind in UNDERLINES[1]]]
+    attributes = [word for word in given if word in known]
+    attributes.sort(key=lambda word: ATTRIBUTES[1].index(word.rpartition("-")[2]))
+    lines = [word for word in given if word.startswith("line-")]
+    colours = [word for word in given if word not in (*attributes, *lines)]
+    for word in [*colours, *back.split(), *[line.removeprefix("line-") for line in lines]]:
         if not _COLOUR.fullmatch(word):
             raise ValueError(f"{word!r} is not an attribute or a colour")
-    if len(colours) > 1 or len(back.split()) > 1:
+    if max(len(colours), len(lines), len(back.split())) > 1:
         raise ValueError(f"{style.strip()!r} has two colours for one thing")
-    return " ".join([*attributes, *colours, *(["on", back.strip()] if back.strip() else [])])
+    return " ".join([*attributes, *colours, *lines, *([f"on {back.strip()}"] if on else [])])
 
 
 READERS: Final[dict[int, Callable[[list[str]], GoldenFile]]] = {1: _read_1}
