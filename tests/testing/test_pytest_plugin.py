@@ -36,7 +36,7 @@ def run(pytester: pytest.Pytester):
 
     def run(source: str, *options: str) -> pytest.RunResult:
         pytester.makepyfile(test_it=BASH + dedent(source))
-        return pytester.runpytest_inprocess("-p", "no:cacheprovider", *options)
+        return pytester.runpytest_inprocess(*options)
 
     return run
 
@@ -161,9 +161,11 @@ def test_an_equal_golden_is_not_written_again_and_syrupys_option_updates_too(
 
 def test_a_golden_waits_until_the_screen_is_equal(run) -> None:
     slow = """
-def test_slow(telex, golden):
+def test_slow(telex, golden, pytestconfig):
     term = telex.spawn(["sh", "-c", "for n in 1 2 3; do echo $n; sleep 0.05; done; cat"], **HOW)
-    golden(term)
+    if pytestconfig.getoption("--telex-update"):
+        term.wait("3")
+    golden(term, timeout=60)
 """
     run(slow, "--telex-update").assert_outcomes(passed=1)
     result = run(slow)
@@ -194,6 +196,7 @@ def test_names_are_safe_and_each_golden_has_its_own_file(run, pytester: pytest.P
         @pytest.mark.parametrize("given", ["a/b", "a b", "ä", "..", "x" * 300])
         def test_opens(self, telex, golden, given):
             term = telex.spawn(["printf", given], **HOW)
+            term.wait_exit()
             golden(term)
             golden(term)
             golden(term, "the end/start")
@@ -206,6 +209,21 @@ def test_names_are_safe_and_each_golden_has_its_own_file(run, pytester: pytest.P
     result = run(source)
     result.assert_outcomes(passed=5)
     assert "unused golden" not in text(result)
+
+
+def test_a_golden_is_written_when_the_program_has_answered(run, pytester: pytest.Pytester) -> None:
+    late = """
+def test_late(telex, golden):
+    term = telex.spawn(["sh", "-c", "stty -echo; sleep 0.4; echo ready; read line; sleep 0.4; echo done; cat"], **HOW)
+    golden(term)
+    term.wait("ready")
+    term.type("x\\n")
+    golden(term, "done")
+"""
+    run(late, "--telex-update").assert_outcomes(passed=1)
+    written = pytester.path / "__golden__/test_it"
+    assert "ready" in (written / "test_late.txt").read_text()
+    assert "done" in (written / "test_late.done.txt").read_text()
 
 
 def test_names_of_tests_that_had_to_change_stay_different() -> None:
@@ -221,11 +239,14 @@ def test_unused_goldens_are_listed_unless_their_tests_did_not_run(
     both = """
     def test_one(telex, golden):
         term = telex.spawn(["printf", "one"], **HOW)
+        term.wait_exit()
         golden(term)
         golden(term, "more")
 
     def test_two(telex, golden):
-        golden(telex.spawn(["printf", "two"], **HOW))
+        term = telex.spawn(["printf", "two"], **HOW)
+        term.wait_exit()
+        golden(term)
     """
     run(both, "--telex-update").assert_outcomes(passed=2)
     less = both.replace('golden(term, "more")', "pass")
@@ -235,9 +256,11 @@ def test_unused_goldens_are_listed_unless_their_tests_did_not_run(
     )
     gone = both.partition("    def test_two")[0]
     run(gone).stdout.fnmatch_lines(["  rm __golden__/test_it/test_two.txt"])
-    for options in (["-k", "two"], ["test_it.py::test_two"], ["--lf"]):
+    for options in (["-k", "two"], ["test_it.py::test_two"]):
         assert "unused golden" not in text(run(less, *options)), options
-    assert "unused golden" not in text(run(less.replace("golden(term)", "assert 0"), "-k", "one"))
+    failing = gone.replace("golden(term)", "assert 0", 1)
+    run(failing).assert_outcomes(failed=1)
+    assert "unused golden" not in text(run(failing, "--lf"))
 
 
 def test_a_file_without_a_test_counts_as_unused_only_in_a_whole_run() -> None:
@@ -377,7 +400,9 @@ def test_failures_and_unused_goldens_are_told_under_xdist(run, pytester: pytest.
     source = """
     @pytest.mark.parametrize("n", range(4))
     def test_one(telex, golden, n):
-        golden(telex.spawn(["printf", str(n)], **HOW))
+        term = telex.spawn(["printf", str(n)], **HOW)
+        term.wait_exit()
+        golden(term)
 
     @pytest.mark.parametrize("n", range(3))
     def test_fails(telex, n):

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 STILL_MS: Final = 250
 """A screen that is written to a file must not have changed for so long."""
+ANSWER_SECONDS: Final = 2.0
+"""How long to wait, before a screen is written, for output that follows the start or an input."""
 LOOK_SECONDS: Final = 0.5
 """The longest pause between two comparisons. Output ends it, so this is for a size or a mode that
 changes without output."""
@@ -239,6 +241,10 @@ class Golden:
         self, comparison: _Comparison, terminal: AsyncTerminal, known: GoldenFile | None
     ) -> None:
         """Write the file, once the screen is still. An equal file is left as it is."""
+        with contextlib.suppress(TimedOut, SessionClosed):
+            if comparison.trace is not None and not comparison.trace.answered:
+                await comparison.look(terminal, VERSION)
+                await comparison.output(terminal, min(comparison.timeout, ANSWER_SECONDS))
         with contextlib.suppress(TimedOut, SessionClosed):  # a restless screen is written, too
             await terminal.wait(match.stable(STILL_MS), comparison.timeout)
         if known is not None:
@@ -272,6 +278,10 @@ class _Comparison:
             screen, self._sequence = from_wire(snapshot, version), snapshot.sequence
         return mask_screen(screen, self.masks)
 
+    async def output(self, terminal: AsyncTerminal, timeout: float) -> None:
+        """Wait until the program has printed something since the last look."""
+        await terminal.wait(ANY_OUTPUT, timeout, since=self._sequence)
+
     async def until_equal(self, terminal: AsyncTerminal, known: GoldenFile) -> GoldenScreen:
         """Return the screen once it equals the known one, or as it is when the time is over."""
         loop = asyncio.get_running_loop()
@@ -282,7 +292,7 @@ class _Comparison:
             if screen == known.screen or left <= 0:
                 return screen
             try:
-                await terminal.wait(ANY_OUTPUT, min(left, LOOK_SECONDS), since=self._sequence)
+                await self.output(terminal, min(left, LOOK_SECONDS))
             except TimedOut:
                 continue
             except SessionClosed:

@@ -99,6 +99,11 @@ class TerminalTrace:
         snapshot, above = self._last
         return from_cells(mask(snapshot, self._redactor, above))
 
+    @property
+    def answered(self) -> bool:
+        """Whether the program has printed since it was started, and since the last input."""
+        return self._session.last_output > self._session.last_input
+
     def look(self, version: int) -> tuple[GoldenScreen, int]:
         """Return the present screen, masked, and its sequence, to be used as `since`. Must be
         called in the event loop of the session."""
