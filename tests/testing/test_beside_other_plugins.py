@@ -86,6 +86,7 @@ def test_the_plugin_works_beside_others(syrupy: str, tmp_path: Path) -> None:
 
     def run(*options: str) -> str:
         command = [python, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", *options]
+        command.append(f"--basetemp={tmp_path}/base")
         done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
         assert done.returncode == 1, done.stdout + done.stderr  # `test_fails` does
         return done.stdout

@@ -10,12 +10,14 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from browser import browser
+from telex import match
 from telex.testing import limits
 from telex.testing.failure_page import failure_page
 from telex.testing.failure_report import encode_failure, summary
 from telex.testing.golden_file import from_text
 from telex.testing.golden_fixture import GoldenMismatch
 from telex.testing.spawned_programs import SpawnedPrograms
+from telex.testing.terminal_trace import matcher_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,6 +101,23 @@ async def test_a_browser_shows_the_page_and_runs_nothing_of_the_programs_output(
             "document.querySelector('.player .screen').textContent"
         )
         assert await tab.until("document.images.length + 1") == 1
+
+
+def test_each_matcher_has_its_words() -> None:
+    said = {
+        "any of 'done', the exit": match.any_of("done", match.exited()),
+        "all of the pattern 'x', not any of 'y'": match.all_of(
+            match.regex("x"), match.none_of("y")
+        ),
+        "'y' to be gone": match.absent("y"),
+        "the cursor at row 1 column 2": match.cursor(1, 2),
+        "no change for 250 ms": match.stable(),
+        "the exit with code 3": match.exited(3),
+        "the predicate p.q": match.lua("p", "q"),
+        "the printed text 'z'": match.printed("z"),
+        "the title 't'": match.title("t"),
+    }
+    assert {matcher_words(matcher) for matcher in said.values()} == set(said)
 
 
 def test_the_summary_names_each_of_several_terminals(tmp_path: Path) -> None:

@@ -445,5 +445,6 @@ def test_exceptions_of_goldens_travel_between_processes() -> None:
     problem = pickle.loads(pickle.dumps(GoldenMismatch("it differs", screen, screen)))
     assert (str(problem), problem.expected) == ("it differs", screen)
     assert telex.testing.GoldenMismatch is GoldenMismatch
+    assert all(getattr(telex.testing, name).__name__ == name for name in telex.testing.__all__)
     with pytest.raises(AttributeError, match="no attribute 'Goldfish'"):
         telex.testing.Goldfish  # noqa: B018

@@ -15,8 +15,9 @@ uses the fixture `telex` or `golden`, or fails after that.
     codegen           a test written from what a person did; codegen_panel watches the person
     golden_place      the names of golden files, and the unused ones
 
-Tests may import the exceptions of `golden` from here: `MissingGolden`, `GoldenMismatch` and
-`BadGolden` with its kind `NewerGolden`.
+Tests may import from here: the exceptions of `golden`, which are `MissingGolden`, `GoldenMismatch`
+and `BadGolden` with its kind `NewerGolden`; and the types of the two fixtures, `SpawnedPrograms`
+and `Golden`, for annotations. They are loaded when they are first used.
 """
 
 from __future__ import annotations
@@ -27,14 +28,30 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from telex.testing.golden_file import BadGolden as BadGolden
     from telex.testing.golden_file import NewerGolden as NewerGolden
+    from telex.testing.golden_fixture import Golden as Golden
     from telex.testing.golden_fixture import GoldenMismatch as GoldenMismatch
     from telex.testing.golden_fixture import MissingGolden as MissingGolden
+    from telex.testing.spawned_programs import SpawnedPrograms as SpawnedPrograms
 
-__all__ = ["BadGolden", "GoldenMismatch", "MissingGolden", "NewerGolden"]
+_FILES = {
+    "BadGolden": "golden_file",
+    "Golden": "golden_fixture",
+    "GoldenMismatch": "golden_fixture",
+    "MissingGolden": "golden_fixture",
+    "NewerGolden": "golden_file",
+    "SpawnedPrograms": "spawned_programs",
+}
+__all__ = [
+    "BadGolden",
+    "Golden",
+    "GoldenMismatch",
+    "MissingGolden",
+    "NewerGolden",
+    "SpawnedPrograms",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _FILES:
         raise AttributeError(f"module 'telex.testing' has no attribute {name!r}")
-    file = "golden_file" if name in ("BadGolden", "NewerGolden") else "golden_fixture"
-    return getattr(importlib.import_module(f"telex.testing.{file}"), name)
+    return getattr(importlib.import_module(f"telex.testing.{_FILES[name]}"), name)

@@ -205,34 +205,31 @@ class TracedCaller:
         await self.caller.close()
 
 
+_MATCHER_WORDS: Final = {
+    "contains_text": "{!r}",
+    "screen_regex": "the pattern {!r}",
+    "transcript_contains": "the printed text {!r}",
+    "transcript_regex": "the printed pattern {!r}",
+    "text_absent": "{!r} to be gone",
+    "title": "the title {!r}",
+    "cursor_at": "the cursor at row {0.row} column {0.col}",
+    "screen_stable": "no change for {0.min_ms} ms",
+    "process_exited": "the exit",
+    "exit_code": "the exit with code {}",
+    "lua": "the predicate {0.plugin}.{0.predicate}",
+}
+"""A matcher in words, by its tag; another one is named by its tag."""
+
+
 def matcher_words(matcher: matchers.Matcher) -> str:
     """Return a matcher in words, as in: any of 'done', the exit."""
     match matcher:
-        case matchers.ContainsText(text):
-            return repr(text)
-        case matchers.ScreenRegex(pattern):
-            return f"the pattern {pattern!r}"
-        case matchers.TranscriptContains(text):
-            return f"the printed text {text!r}"
-        case matchers.TranscriptRegex(pattern):
-            return f"the printed pattern {pattern!r}"
-        case matchers.TextAbsent(text):
-            return f"{text!r} to be gone"
-        case matchers.Title(text):
-            return f"the title {text!r}"
-        case matchers.CursorAt(place):
-            return f"the cursor at row {place.row} column {place.col}"
-        case matchers.ScreenStable(stability):
-            return f"no change for {stability.min_ms} ms"
-        case matchers.ProcessExited():
-            return "the exit"
-        case matchers.ExitCode(code):
-            return f"the exit with code {code}"
-        case matchers.Lua(predicate):
-            return f"the predicate {predicate.plugin}.{predicate.predicate}"
         case matchers.AnyOf(several):
             return f"any of {', '.join(map(matcher_words, several))}"
         case matchers.AllOf(several):
             return f"all of {', '.join(map(matcher_words, several))}"
         case matchers.Not(inner):
             return f"not {matcher_words(inner)}"
+        case _:
+            tag = str(matcher.__struct_config__.tag)
+            return _MATCHER_WORDS.get(tag, tag).format(getattr(matcher, "value", None))
