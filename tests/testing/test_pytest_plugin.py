@@ -387,6 +387,12 @@ def test_traces_can_be_kept_always_or_never_and_elsewhere(run, pytester: pytest.
         assert (pytester.path / f"kept-{trace}/report.html").exists()
         result.stdout.fnmatch_lines(["  the last screen, 40x6, cursor row 0 column 2:"])
     assert not (pytester.path / ".telex-artifacts").exists()
+    (pytester.path / "file").write_text("")
+    result = run(two, "--telex-artifacts", "file")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        ["  the last screen, 40x6, *", "the page of failures cannot be written: *"]
+    )
 
 
 def test_a_run_without_terminals_writes_nothing(run, pytester: pytest.Pytester) -> None:

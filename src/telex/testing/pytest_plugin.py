@@ -63,7 +63,7 @@ class TelexRun:
         self._whole = not any("::" in str(one) for one in config.args)
         """Whether all tests of each module were collected."""
         self._unused: list[str] = []
-        self._page: Path | None = None
+        self._page_words = ""
         self._recordings = 0
         self._directory: Path | None = None
 
@@ -136,11 +136,18 @@ class TelexRun:
             return
         self._find_unused()
         if self._failures:
-            from telex.testing.failure_page import failure_page
+            try:
+                self._write_page()
+            except OSError as error:  # the run itself is not to fail
+                self._page_words = f"the page of failures cannot be written: {error}"
 
-            self._page = self.artifacts() / PAGE
-            self._page.write_text(failure_page([data for _, data in self._failures]), "utf-8")
-            self._page.chmod(0o600)
+    def _write_page(self) -> None:
+        from telex.testing.failure_page import failure_page
+
+        page = self.artifacts() / PAGE
+        page.write_text(failure_page([data for _, data in self._failures]), "utf-8")
+        page.chmod(0o600)
+        self._page_words = f"what the terminals showed: {self.shown(page)}"
 
     def _find_unused(self) -> None:
         if not self._collected:
@@ -161,8 +168,7 @@ class TelexRun:
             names = [self.shown(one) for one in self._unused]
             lines += [f"{len(names)} unused golden{'s' if len(names) > 1 else ''}; to remove:"]
             lines += [f"  rm {shlex.quote(name)}" for name in names]
-        if self._page is not None:
-            lines.append(f"what the terminals showed: {self.shown(self._page)}")
+        lines += [self._page_words] if self._page_words else []
         if lines:
             terminalreporter.write_sep("-", "telex")
             for line in lines:
@@ -284,7 +290,10 @@ def _describe(
     run = item.config.stash[RUN]
     traces = programs.finished()
     report.telex_failure = encode_failure(item.nodeid, report.when, error, traces)
-    kept = _keep(run, item, programs) if run.trace != "off" else []
+    try:
+        kept = _keep(run, item, programs) if run.trace != "off" else []
+    except OSError:  # named at the end of the run, with the page that is missing too
+        kept = []
     report.sections.append(("telex", summary(traces, [run.shown(path) for path in kept])))
 
 
