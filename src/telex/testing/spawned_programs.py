@@ -14,6 +14,7 @@ close a terminal in the test's own event loop.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import telex
@@ -84,9 +85,10 @@ class SpawnedPrograms:
         return [trace for trace in self.traces if trace.finished]
 
     def close(self) -> None:
-        """End every program that still runs."""
-        for one in reversed(self._spawned):
-            one.close()
+        """End every program that still runs, the last one first."""
+        with contextlib.ExitStack() as ending:
+            for one in self._spawned:
+                ending.callback(one.close)
 
 
 class SpawnedTerminal:
