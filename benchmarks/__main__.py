@@ -17,6 +17,7 @@ PARTS = {
     "processes": 10,
     "terminal": 60,
     "recordings": 30,
+    "testing": 10,
     "passthrough": 10,
     "sessions": 60,
     "floods": 30,

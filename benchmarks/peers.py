@@ -7,6 +7,7 @@ it types, pyte no scrollback.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import subprocess
 import tempfile
 import time
@@ -112,3 +113,22 @@ def echoed_to_pexpect(rounds: int) -> list[float]:
         took.append(time.perf_counter() - began)
     child.close(force=True)
     return took
+
+
+def compared_by_tui_test(rounds: int) -> list[float]:
+    """Milliseconds of comparing an unchanged screen with its snapshot."""
+
+    async def compare() -> list[float]:
+        took = []
+        with tempfile.TemporaryDirectory() as directory, contextlib.chdir(directory):
+            async with tui_test(*ECHO) as terminal:
+                await terminal.get_by_text("ready").wait()  # type: ignore[attr-defined]
+                for n in range(rounds + 1):
+                    began = time.perf_counter()
+                    await terminal.expect_snapshot(  # type: ignore[attr-defined]
+                        "one", update=n == 0, include_style=True, include_title=True
+                    )
+                    took.append((time.perf_counter() - began) * 1000)
+        return took[1:]
+
+    return asyncio.run(compare())

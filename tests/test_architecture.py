@@ -28,6 +28,7 @@ LAYERS = [
     {"adapters", "escapes", "plugins"},
     {"htty"},
     {"agent", "passthrough"},
+    {"testing"},
     {"cli"},
 ]
 """From the ground up. A package imports itself and whatever lies below it."""
@@ -44,6 +45,7 @@ PURE = [
     ),
     *("terminal/waits/compiler.py", "terminal/waits/since.py", "terminal/waits/near_misses.py"),
     *("rpc/state.py", "rpc/messages.py", "rpc/errors.py", "rpc/dialects"),
+    *("testing/golden_file.py", "testing/golden_diff.py", "testing/golden_place.py"),
     *("agent/permissions", "agent/run_states.py", "agent/excerpts.py", "agent/protocol"),
 ]
 """Bytes and time come in as arguments here."""

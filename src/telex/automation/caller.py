@@ -23,6 +23,7 @@ from telex.rpc.methods import Methods
 if TYPE_CHECKING:
     from telex.automation.server import AutomationService
     from telex.rpc.peer import Peer
+    from telex.terminal.session import PtySession
 
 T = TypeVar("T")
 __tracebackhide__ = hides_frames
@@ -107,6 +108,10 @@ class LocalCaller:
     async def notify(self, method: str, params: object) -> None:
         with contextlib.suppress(SessionProblem):
             await self.call(method, params, object)
+
+    def session(self, id: str) -> PtySession:
+        """Return a session itself, for code of this process that follows it."""
+        return self._service.find(id)[0]
 
     async def close(self) -> None:
         """End the service, which was started for this caller."""

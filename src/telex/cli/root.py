@@ -45,6 +45,7 @@ COMMANDS = {
     "agent": "Serve an agent to any UI, by JSON-RPC.",
     "attach": "Show a running session in this terminal, and type into it.",
     "call": "Send one request to a running server.",
+    "codegen": "Run a program, and write a pytest test of what you do in it.",
     "completions": "Print the completion script of a shell.",
     "config": "Show the settings and where each comes from.",
     "detect": "Show whether this terminal supports JSON escapes.",

@@ -245,7 +245,7 @@ class PanelView:
     def _write_to_program(self, data: bytes) -> None:
         if data := without_mouse_below(data, self._modes, self._size):
             try:
-                self.session.pty.write(data)
+                self.session.send_input(data)
             except InputQueueFull:
                 self._writer.write(b"\a")  # the bell: the program does not read
             else:

@@ -1,0 +1,32 @@
+"""The maximums of the pytest plugin, each with its reason."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from telex.wire.limits import limit
+
+TRACE_STEPS: Final = limit(
+    "TRACE_STEPS",
+    1000,
+    "steps",
+    "Kept of one terminal, for a test that types in a loop.",
+)
+FAILURE_BYTES: Final = limit(
+    "FAILURE_BYTES",
+    12_000,
+    "bytes",
+    "Of one failed test in the HTML page, compressed: a page with 20 of them stays below 300 KB.",
+)
+FAILURE_FRAMES: Final = limit(
+    "FAILURE_FRAMES",
+    240,
+    "frames",
+    "Of one terminal in the HTML page; a slider has no finer steps.",
+)
+PAGE_FAILURES: Final = limit(
+    "PAGE_FAILURES", 200, "tests", "In one HTML page; it says how many are left out."
+)
+REPLAYED_BYTES: Final = limit(
+    "REPLAYED_BYTES", 16 * 1024 * 1024, "bytes", "Of a recording, replayed for the HTML page."
+)
