@@ -157,7 +157,7 @@ class _Search:
         """Return the text of each row's whole line, without secrets."""
         shown = self._playback.masked(self._redactor).rows
         return {
-            number + at: "".join(map(_printed_text, line)).rstrip(" ")
+            number + at: "".join([row.printed_text for row in line]).rstrip(" ")
             for number, line in _lines(shown)
             for at in range(len(line))
         }
@@ -196,18 +196,8 @@ def _lines(rows: tuple[Row, ...]) -> Iterator[tuple[int, tuple[Row, ...]]]:
             first = number + 1
 
 
-def _printed_text(row: Row) -> str:
-    """Return the text of a row with the blanks that the program printed at its end."""
-    if len(row.text) == row.cols:
-        return row.text
-    cells, end = row.cells, row.cols
-    while end and not cells[end - 1].text and cells[end - 1].width:
-        end -= 1
-    return "".join([cell.text or " " for cell in cells[:end] if cell.width])
-
-
 def _found(pattern: Pattern, line: tuple[Row, ...]) -> Iterator[_LineMatch]:
-    texts = [_printed_text(row) for row in line]
+    texts = [row.printed_text for row in line]
     text = "".join(texts)
     for match in pattern.finditer(text):
         start, end = match.span
