@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from telex.adapters.client import adapt as adapt
     from telex.adapters.sync import Adapted as Adapted
     from telex.adapters.terminal_spawn import spawn as spawn
+    from telex.automation.attachments import AsyncAttachment as AsyncAttachment
+    from telex.automation.attachments import Attachment as Attachment
     from telex.automation.caller import OutputChunk as OutputChunk
-    from telex.automation.client import AsyncAttachment as AsyncAttachment
     from telex.automation.client import AsyncServer as AsyncServer
     from telex.automation.client import AsyncTerminal as AsyncTerminal
     from telex.automation.client import connect as connect
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from telex.automation.protocol import ScreenPalette as ScreenPalette
     from telex.automation.protocol import ScreenSnapshot as ScreenSnapshot
     from telex.automation.screen_search import Found as Found
-    from telex.automation.sync import Attachment as Attachment
     from telex.automation.sync import Server as Server
     from telex.automation.sync import Terminal as Terminal
     from telex.terminal.cells import Region as Region
@@ -67,11 +67,11 @@ _MODULES = {
     "Adapted": "telex.adapters.sync",
     "Ambiguous": "telex.automation.errors",
     "AsyncAdapted": "telex.adapters.client",
-    "AsyncAttachment": "telex.automation.client",
+    "AsyncAttachment": "telex.automation.attachments",
     "AsyncLocator": "telex.automation.locators",
     "AsyncServer": "telex.automation.client",
     "AsyncTerminal": "telex.automation.client",
-    "Attachment": "telex.automation.sync",
+    "Attachment": "telex.automation.attachments",
     "Cancelled": "telex.automation.errors",
     "CannotConnect": "telex.transports.errors",
     "DualContext": "telex.automation.portal",

@@ -663,7 +663,7 @@ def _public(kind: type) -> dict[str, Any]:
     ("there", "here"),
     [
         (client.AsyncTerminal, sync.Terminal),
-        (client.AsyncAttachment, sync.Attachment),
+        (telex.AsyncAttachment, telex.Attachment),
         (client.AsyncServer, sync.Server),
     ],
 )

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
     from telex import match
     from telex.automation import protocol as spec
-    from telex.automation.caller import OutputChunk
+    from telex.automation.attachments import Attachment
     from telex.automation.client import (
-        AsyncAttachment,
         AsyncServer,
         AsyncTerminal,
         MouseButton,
@@ -514,6 +513,8 @@ class Terminal:
             with term.attach() as output:
                 screen = output.read()  # draws the whole screen; the next ones add to it
         """
+        from telex.automation.attachments import Attachment
+
         attachment = self._terminal.attach(credit=credit, redact=redact)
         return Attachment(attachment, self._portal)
 
@@ -524,94 +525,6 @@ class Terminal:
     def close(self) -> None:
         """End the program and the session. A second call does nothing."""
         self._run(self._terminal.close())
-
-
-class Attachment:
-    """The output of a session as it is printed, with flow control. Made by `Terminal.attach`.
-
-    Enter it with `with`, then iterate over it for `OutputChunk`s. The first chunk draws the
-    current screen. Asking for the next chunk grants the server credit for the ones before; at most
-    `credit` bytes are on the way. A reader that falls behind gets the newest screen instead of all
-    output between. When the program ends, one last chunk draws the final screen, and the iteration
-    stops.
-
-    Example:
-        with term.attach() as output:
-            screen = output.read()  # draws the whole screen; the next ones add to it
-    """
-
-    __module__ = "telex"
-
-    def __init__(self, attachment: AsyncAttachment, portal: Portal) -> None:
-        self._attachment = attachment
-        self._run = portal.run
-
-    @property
-    def exit_code(self) -> int | None:
-        """The exit code, once the last screen is drawn; None if a signal ended the program."""
-        return self._attachment.exit_code
-
-    @property
-    def exit_signal(self) -> int | None:
-        """The signal that ended the program, once the last screen is drawn."""
-        return self._attachment.exit_signal
-
-    def __repr__(self) -> str:
-        return repr(self._attachment).replace("Async", "", 1)
-
-    def __enter__(self) -> Attachment:
-        self._run(self._attachment.__aenter__())
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __iter__(self) -> Attachment:
-        return self
-
-    def __next__(self) -> OutputChunk:
-        if (chunk := self.read()) is None:
-            raise StopIteration
-        return chunk
-
-    def read(self) -> OutputChunk | None:
-        """Return the next chunk, or None after the last one. It may be cancelled and repeated.
-
-        Raises:
-            SessionClosed: The session was closed.
-            ServerGone: The connection to the server is closed.
-            RuntimeError: The attachment was not entered by `with`.
-        """
-        return self._run(self._attachment.read())
-
-    def write(self, data: bytes) -> None:
-        """Type bytes, as a keyboard sends them.
-
-        Args:
-            data: UTF-8. A character may be cut between two calls.
-
-        Raises:
-            SessionClosed: The program has ended, or the attachment was closed.
-            RuntimeError: The attachment was not entered by `with`.
-        """
-        self._run(self._attachment.write(data))
-
-    def resize(self, *, rows: int, cols: int) -> None:
-        """Change the size of the terminal.
-
-        Args:
-            rows: The height, 1 to 1000.
-            cols: The width, 1 to 1000.
-
-        Raises:
-            SessionClosed: The program has ended, or the attachment was closed.
-            RuntimeError: The attachment was not entered by `with`.
-        """
-        self._run(self._attachment.resize(rows=rows, cols=cols))
-
-    def close(self) -> None:
-        """Stop following the output. The program continues. A second call does nothing."""
-        self._run(self._attachment.close())
 
 
 class Server:

@@ -20,7 +20,8 @@ from telex.passthrough.terminal_io import InputReader, OutputWriter
 from telex.terminal import actions
 
 if TYPE_CHECKING:
-    from telex.automation.client import AsyncAttachment, AsyncTerminal
+    from telex.automation.attachments import AsyncAttachment
+    from telex.automation.client import AsyncTerminal
 
 _MOUSE: Final = (9, 1000, 1002, 1003, 1005, 1006, 1015, 1016)
 _OFF: Final = (1, 5, 6, 69, *_MOUSE, 1004, 2004, 2026, 2031, 2048)
