@@ -183,6 +183,8 @@ def test_menu({fixtures}):
             golden("term")
         with pytest.raises(TypeError, match="a mask is"):
             golden(term, mask=[7])
+    with pytest.raises(module.SessionClosed):
+        golden(term)
 """
     traced = both.format(fixtures="telex, golden", spawn="telex.spawn")
     run(traced, "--telex-update").assert_outcomes(passed=1)

@@ -20,7 +20,7 @@ from telex.terminal.playback import Playback
 from telex.terminal.recording import NotARecording, OutputEvent, SizeEvent, read_recording
 from telex.testing import limits
 from telex.testing.golden_diff import differences
-from telex.testing.golden_file import GoldenCell, GoldenScreen, from_cells, row_text
+from telex.testing.golden_file import GoldenCell, GoldenScreen, from_cells, text_rows
 from telex.testing.golden_fixture import GoldenMismatch
 
 if TYPE_CHECKING:
@@ -58,10 +58,7 @@ def summary(traces: Sequence[TerminalTrace], recordings: Sequence[str]) -> str:
         screen = trace.screen
         at = "hidden" if screen.cursor is None else "row {} column {}".format(*screen.cursor)
         lines.append(f"  the last screen, {screen.cols}x{len(screen.rows)}, cursor {at}:")
-        rows = [row_text(row) for row in screen.rows]
-        while rows and not rows[-1]:
-            rows.pop()
-        lines += [f"  | {row}".rstrip() for row in rows]
+        lines += [f"  | {row}".rstrip() for row in text_rows(screen)]
     lines += [f"recording: {name}  (telex replay {name})" for name in recordings]
     return "\n".join(lines)
 

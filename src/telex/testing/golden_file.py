@@ -282,6 +282,11 @@ def row_text(row: Iterable[GoldenCell]) -> str:
     return "".join([cell.text for cell in row]).rstrip(" ")
 
 
+def text_rows(screen: GoldenScreen) -> list[str]:
+    """Return the texts of the rows, without blank rows at the end."""
+    return "\n".join([row_text(row) for row in screen.rows]).rstrip("\n").split("\n")
+
+
 # Writing.
 
 

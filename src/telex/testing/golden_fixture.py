@@ -35,7 +35,7 @@ from telex.testing.golden_file import (
     from_wire,
     mask_screen,
     read_golden,
-    row_text,
+    text_rows,
     write_golden,
 )
 from telex.testing.golden_place import golden_name
@@ -169,8 +169,10 @@ class Golden:
     def check_awaited(self) -> None:
         """Raise if a coroutine test forgot to await a comparison, which then compared nothing."""
         if self._unawaited:
-            raise RuntimeError("golden(term) of an AsyncTerminal compares nothing until awaited: "
-                               "write `await golden(term)`")  # fmt: skip
+            raise RuntimeError(
+                "golden(term) of an AsyncTerminal compares nothing until it is awaited: write "
+                "`await golden(term)`"
+            )
 
     async def _awaited(self, terminal: AsyncTerminal, comparison: _Comparison) -> None:
         __tracebackhide__ = True
@@ -192,6 +194,8 @@ class Golden:
     ) -> AssertionError | BadGolden | None:
         """Return the problem, so that the caller's own frame raises it."""
         trace = terminal._caller.trace if isinstance(terminal._caller, TracedCaller) else None
+        if trace is not None and trace.finished:
+            raise SessionClosed("the terminal is closed: compare its screen before that", {})
         comparison.trace = trace
         at = 0.0 if trace is None else trace.now()
         problem = await self._outcome(comparison, _untraced(terminal))
@@ -221,7 +225,7 @@ class Golden:
             return None
         if known is None:
             screen = await comparison.look(terminal, VERSION)
-            rows = "\n".join([f"  | {row_text(row)}" for row in screen.rows]).rstrip(" |\n")
+            rows = "\n".join([f"  | {row}" for row in text_rows(screen)])
             return MissingGolden(
                 f"there is no golden {shown} yet\n"
                 f"if this screen is right: {place.command}\nthe screen:\n{rows}"
