@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 import telex
-import telex.testing.failure_report  # an inner run forgets what it imports first
+import telex.automation.locators  # an inner run forgets what it imports first
+import telex.testing.failure_report
 from telex.cli.root import root
 from telex.testing.codegen import (
     CodegenLog,
@@ -169,19 +170,20 @@ def test_a_test_of_a_tui_that_a_person_made_passes(pytester: pytest.Pytester) ->
         term.type("q")
         assert term.wait_exit() == 0
     source = (pytester.path / "test_made.py").read_text()
+    assert "term.press('down')\n    term.find('[ ] call mum', inverse=True).wait()\n" in source
     assert "term.type('a')\n    term.wait('enter adds, escape does not')\n" in source
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=1)
     # The same test sees a bug in the program.
     broken = pytester.path / "broken.py"
-    broken.write_text(TODO.read_text().replace("curses.A_REVERSE", "curses.A_BOLD"))
+    broken.write_text(TODO.read_text().replace("COLOR_GREEN", "COLOR_RED"))
     source = source.replace(str(TODO), str(broken)).replace(
         "golden(term)", "golden(term, timeout=1)"
     )
     (pytester.path / "test_made.py").write_text(source)
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["E*inverse → bold*"])
+    result.stdout.fnmatch_lines(["E*dim green → dim red*"])
 
 
 def test_an_existing_file_and_a_bad_name_are_refused(

@@ -8,7 +8,8 @@ from textwrap import dedent
 
 import pytest
 
-import telex.testing.failure_report  # noqa: F401  # an inner run forgets what it imports first
+import telex.automation.locators  # an inner run forgets what it imports first
+import telex.testing.failure_report  # noqa: F401
 
 pytest_plugins = ("pytester",)
 

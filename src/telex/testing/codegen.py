@@ -2,18 +2,25 @@
 
 `CodegenLog` collects what happened: keys, the screens around them, marked goldens. `write_test`
 turns it into Python: typed texts and keys, and after each a wait for what changed on the screen
-before the person went on. Waits prefer new text; where only a cursor moved, its place; where only a
-style changed, a screen that rests. Pure: `codegen_panel` watches the person, and the command writes
-the files.
+before the person went on. Waits prefer new text; where only a cursor moved, its place; where only
+the highlight moved, the item; else a screen that rests. Pure: `codegen_panel` watches the person,
+and the command writes the files.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from telex.testing.golden_file import GoldenFile, GoldenScreen, row_text, write_golden
+from telex.testing.golden_file import (
+    GoldenFile,
+    GoldenScreen,
+    row_text,
+    text_rows,
+    write_golden,
+)
 from telex.testing.golden_place import golden_name
 
 if TYPE_CHECKING:
@@ -312,8 +319,21 @@ def _wait(before: GoldenScreen, after: GoldenScreen, typed: str) -> Iterator[str
         yield f"term.wait({text!r}{', since=mark' if echoed else ''})"
     elif after.cursor is not None and after.cursor != before.cursor:
         yield f"term.wait(telex.match.cursor({after.cursor[0]}, {after.cursor[1]}))"
+    elif highlighted := _highlighted(before, after):
+        yield f"term.find({highlighted!r}, inverse=True).wait()"
     else:
         yield "term.wait(telex.match.stable(100))"
+
+
+def _highlighted(before: GoldenScreen, after: GoldenScreen) -> str:
+    """Return a text that has become inverse and is on the screen once; empty if there is none."""
+    whole = "\n".join(text_rows(after))
+    for old, new in zip(before.rows, after.rows, strict=False):
+        for inverse, members in groupby(new, key=lambda cell: "inverse" in cell.style.split()):
+            text = row_text(members).strip()
+            if inverse and len(text) > 1 and whole.count(text) == 1 and old != new:
+                return text
+    return ""
 
 
 CANDIDATE_CHARS: Final = 60

@@ -213,6 +213,7 @@ _MATCHER_WORDS: Final = {
     "text_absent": "{!r} to be gone",
     "title": "the title {!r}",
     "cursor_at": "the cursor at row {0.row} column {0.col}",
+    "screen_changed": "a change of the screen",
     "screen_stable": "no change for {0.min_ms} ms",
     "process_exited": "the exit",
     "exit_code": "the exit with code {}",
