@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,20 +15,22 @@ import pytest
 from telex.cli.root import COMMANDS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from fork_server import ForkServer
 
+RECORDINGS = Path(__file__).parents[2] / "examples/recordings"
 EXAMPLES = {
     "adapter": "list",
     "agent": "exec list",
     "attach": "s1",
     "call": "session.list",
+    "codegen": "-- true",
     "completions": "bash",
     "config": "show",
     "detect": "",
+    "diff": f"{RECORDINGS}/passed.cast {RECORDINGS}/failed.cast",
     "doctor": "",
     "escape": "term:bell",
+    "frame": f"{RECORDINGS}/failed.cast --at end",
     "htty": "check -- true",
     "plugin": "new greet",
     "record": "demo.cast -- echo shown",
@@ -35,6 +38,7 @@ EXAMPLES = {
     "run": "-- sh -c 'pwd; cat; echo out; echo err >&2; exit 3'",
     "serve": "",
     "shot": "-- echo drawn",
+    "when": f"{RECORDINGS}/failed.cast e",
 }
 
 

@@ -21,7 +21,8 @@ METHODS: Final = (
     *("plugin.validate_manifest", "server.capabilities", "server.set_notifications"),
     *("session.attach", "session.cancel_wait", "session.close", "session.create"),
     *("session.credit", "session.detach", "session.escape_reply", "session.input"),
-    *("session.kill", "session.lease", "session.list", "session.page_open", "session.record"),
+    *("session.kill", "session.lease", "session.list", "session.page_open"),
+    *("session.properties", "session.record"),
     *("session.resize", "session.scrollback", "session.snapshot", "session.transcript"),
     "session.wait",
 )
