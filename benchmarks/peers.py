@@ -47,13 +47,13 @@ def shown_by_tmux(file: Path) -> float:
 
 
 @asynccontextmanager
-async def tui_test(*argv: str) -> AsyncIterator[object]:
+async def tui_test(*argv: str, cols: int = COLS, rows: int = ROWS) -> AsyncIterator[object]:
     """A program under tui-test."""
     from tui_test import TuiTest
 
     with tempfile.TemporaryDirectory() as directory:
         async with TuiTest.ephemeral(recording={"directory": directory}) as terminal:
-            await terminal.run(*argv, cols=COLS, rows=ROWS)
+            await terminal.run(*argv, cols=cols, rows=rows)
             yield terminal
 
 
@@ -97,6 +97,23 @@ def echoed_to_tui_test(rounds: int) -> list[float]:
         return took
 
     return asyncio.run(type_and_wait())
+
+
+def located_by_tui_test(argv: list[str], text: str, cols: int, rows: int) -> list[float]:
+    """Milliseconds of finding a text that is on the screen."""
+
+    async def locate() -> list[float]:
+        took = []
+        async with tui_test(*argv, cols=cols, rows=rows) as terminal:
+            locator = terminal.get_by_text(text)  # type: ignore[attr-defined]
+            await locator.wait()
+            for _ in range(100):
+                began = time.perf_counter()
+                await locator.wait()
+                took.append((time.perf_counter() - began) * 1000)
+        return took
+
+    return asyncio.run(locate())
 
 
 def echoed_to_pexpect(rounds: int) -> list[float]:

@@ -1,5 +1,5 @@
-"""The pytest plugin: what the fixture costs a test beyond its program, and a golden beside the
-snapshot of tui-test.
+"""The pytest plugin: what the fixture costs a test beyond its program, and a golden and a locator
+beside those of tui-test.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from telex.testing.spawned_programs import SpawnedPrograms
 
 PROGRAM = ["sh", "-c", "echo ready; exec cat"]
 COMPARED = 200
+FULL = ["sh", "-c", "for n in $(seq 58); do printf '%0199d\\n' $n; done; echo needle; exec cat"]
 
 
 def run() -> list[Row]:
     with tempfile.TemporaryDirectory() as directory:
-        return [*_fixture(Path(directory)), *_golden(Path(directory)), *_import()]
+        return [*_fixture(Path(directory)), *_golden(Path(directory)), *_locator(), *_import()]
 
 
 def _fixture(directory: Path) -> list[Row]:
@@ -71,6 +72,27 @@ def _golden(directory: Path) -> list[Row]:
     figure, middle = "golden, equal, 80x24", statistics.median(ours[1:])
     theirs = statistics.median(peers.compared_by_tui_test(20))
     return [Row(figure, middle, "ms", theirs, "tui-test, expect_snapshot", target="<= 5")]
+
+
+def _locator() -> list[Row]:
+    ours = []
+    with telex.spawn(FULL, rows=60, cols=200) as term:
+        locator = term.find("needle")
+        locator.wait()
+        for _ in range(COMPARED):
+            began = time.perf_counter()
+            locator.get()
+            ours.append((time.perf_counter() - began) * 1000)
+    theirs = statistics.median(peers.located_by_tui_test(FULL, "needle", 200, 60))
+    return [
+        Row(
+            "locator, 200x60",
+            statistics.median(ours),
+            "ms",
+            theirs,
+            "tui-test, get_by_text().wait()",
+        )
+    ]
 
 
 def _import() -> list[Row]:

@@ -48,6 +48,24 @@ def test_every_relative_link_leads_to_a_file() -> None:
     assert not broken, "these links lead nowhere:\n" + "\n".join(broken)
 
 
+PUBLIC = {"agent", "escapes", "htty", "match", "plugins.sdk", "recordings", "rpc.testing"}
+
+
+def test_no_how_to_imports_a_private_module() -> None:
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
+    private = [
+        f"{page.relative_to(ROOT)}: telex.{module}"
+        for page in pages
+        for module in re.findall(
+            r"^\s*(?:from|import) telex\.([a-z_.0-9]+)",
+            page.read_text(encoding="utf-8"),
+            re.MULTILINE,
+        )
+        if module not in PUBLIC
+    ]
+    assert not private, "readers copy these imports of private modules:\n" + "\n".join(private)
+
+
 def test_the_check_itself_sees_links_and_leaves_code_alone() -> None:
     page = """
 [one](a.md) ![two](<b/c.png> "title") [three](d.md#part) [four][4] <img src="e.svg">

@@ -23,6 +23,7 @@ import msgspec
 
 from telex.rpc.dialects.json_rpc import JsonRpc
 from telex.rpc.memory import MemoryChannel, memory_channels
+from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
 from telex.wire.events import Event, Frame
 
@@ -31,9 +32,8 @@ if TYPE_CHECKING:
 
     from telex.rpc.channel import Channel
     from telex.rpc.dialects import Dialect
-    from telex.rpc.methods import Methods
 
-__all__ = ["MemoryChannel", "Script", "linked_peers", "memory_channels", "play"]
+__all__ = ["MemoryChannel", "Methods", "Script", "linked_peers", "memory_channels", "play"]
 
 _ANY = "\N{WHITE DIAMOND}any\N{WHITE DIAMOND}"
 
