@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SOURCE = Path(__file__).parent.parent / "src/telex"
 
 _BARE = re.compile(
-    r"(?:Who|What|Whoever|Whatever|Which|Nobody|Somebody|Everybody"
+    r"(?:Who|Whose|What|Whoever|Whatever|Which|Nobody|Somebody|Everybody"
     r"|One(?= (?:that|who|which|is|may|can|has|does|of|to|in|with|for|by|at)\b))\b"
 )
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -143,7 +143,7 @@ class CancelWait(Struct, frozen=True, omit_defaults=True):
 
 
 class ReadScreen(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Whose screen, with which cells, redacted or not."""
+    """Read the screen of a session: with which cells, redacted or not."""
 
     session: str
     cells: Cells = "full"
@@ -152,7 +152,7 @@ class ReadScreen(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ReadProperties(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Whose properties, redacted or not."""
+    """Read the properties of a session, redacted or not."""
 
     session: str
     redact: bool = True
@@ -160,7 +160,7 @@ class ReadProperties(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ReadTranscript(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Whose transcript, from where, redacted or not."""
+    """Read the transcript of a session from a cursor on, redacted or not."""
 
     session: str
     strip: bool = False
