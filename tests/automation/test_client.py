@@ -28,6 +28,7 @@ from serving import Serve, serving
 from telex import match
 from telex.automation import client, portal, sync
 from telex.automation import protocol as spec
+from telex.automation.caller import ChunkRouter, OutputChunk
 from telex.automation.portal import OpenedTwice
 from telex.processes import proc
 from telex.terminal import actions
@@ -872,10 +873,23 @@ async def test_cancelling_the_entry_of_an_attachment_detaches_it(server: Serve) 
             await asyncio.wait({entering})
         async with term.attach() as output:
             assert await output.read() is not None
-            async with asyncio.timeout(20):  # requests on one connection are answered in order
+            async with asyncio.timeout(60):  # requests on one connection are answered in order
                 while len(there._caller.chunks._queues) > 1:
                     await there.sessions()
         await term.close()
+
+
+async def test_chunks_are_kept_for_an_expected_attachment_and_dropped_after_its_end() -> None:
+    chunks, chunk = ChunkRouter(), OutputChunk(b"x")
+    with chunks.expected():
+        chunks.put("a1", chunk)
+        queue = chunks.queue("a1")
+    chunks.put("a1", chunk)
+    assert queue.qsize() == 2
+    chunks.forget("a1")
+    chunks.put("a1", chunk)  # it was on the way when the attachment ended
+    with chunks.expected():
+        assert chunks.queue("a1").empty()
 
 
 async def test_using_an_attachment_wrongly_is_refused_with_a_sentence() -> None:

@@ -430,7 +430,11 @@ async def test_a_program_left_in_the_background_does_not_delay_the_exit() -> Non
         assert loop.time() - began >= QUIET_SECONDS
 
 
-async def test_output_of_a_program_left_in_the_background_is_read_until_it_pauses() -> None:
+async def test_output_of_a_program_left_in_the_background_is_read_until_it_pauses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("telex.terminal.pty.QUIET_SECONDS", 2.0)  # 0.05 s may last longer
+    monkeypatch.setattr("telex.terminal.pty.LINGER_SECONDS", 60.0)
     pty, heard = shell(
         "trap '' HUP; (for n in 1 2 3 4 5 6; do sleep 0.05; echo $n; done; sleep 9) &"
     )

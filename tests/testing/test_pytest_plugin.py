@@ -143,6 +143,16 @@ def test_a_golden_is_missed_written_compared_and_told(run, pytester: pytest.Pyte
     assert "golden_fixture.py" not in text(told)
 
 
+def test_one_mask_needs_no_list(run, pytester: pytest.Pytester) -> None:
+    file = pytester.path / "__golden__/test_it/test_menu.txt"
+    for mask, line in (('"Quit"', 'mask "Quit"'), ("(0, 6, 1, 4)", "mask rows 0-0 columns 6-9")):
+        file.unlink(missing_ok=True)
+        menu = printing("Save  Quit", f"golden(term, mask={mask})")
+        run(menu, "--telex-update").assert_outcomes(passed=1)
+        assert line in file.read_text().splitlines()
+        assert "  0|Save  ▒▒▒▒" in file.read_text()
+
+
 def test_an_equal_golden_is_not_written_again_and_syrupys_option_updates_too(
     run, pytester: pytest.Pytester
 ) -> None:

@@ -168,9 +168,10 @@ class AsyncAttachment:
             self._redraw = _task(self._detach())  # kept, as a loop holds tasks weakly
 
     async def _begin(self) -> None:
-        attached = await self._call("session.attach", self._asked, spec.Attached)
-        self._id = attached.attachment
-        self._queue = self._chunks.queue(self._id)
+        with self._chunks.expected():
+            attached = await self._call("session.attach", self._asked, spec.Attached)
+            self._id = attached.attachment
+            self._queue = self._chunks.queue(self._id)
 
     async def _wait_exit(self) -> Matched:
         while True:  # one wait lasts a day at most

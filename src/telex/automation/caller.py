@@ -21,6 +21,8 @@ from telex.rpc.errors import PeerGone, RpcError
 from telex.rpc.methods import Methods
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from telex.automation.server import AutomationService
     from telex.rpc.peer import Peer
     from telex.terminal.session import PtySession
@@ -49,19 +51,38 @@ class OutputChunk(msgspec.Struct, frozen=True):
 class ChunkRouter:
     """Sorts the output chunks of one connection into a queue for each attachment.
 
-    A chunk may arrive before the answer of `session.attach` has named its attachment, so a queue
-    is made by whichever comes first.
+    A chunk may arrive before the answer of `session.attach` has named its attachment: it is kept
+    while such an answer is expected. A chunk that arrives after the attachment was ended is
+    dropped.
     """
 
     def __init__(self) -> None:
         self._queues: dict[str, asyncio.Queue[OutputChunk | None]] = {}
+        self._early: dict[str, asyncio.Queue[OutputChunk | None]] = {}
+        self._expected = 0
+
+    @contextlib.contextmanager
+    def expected(self) -> Iterator[None]:
+        """Keep chunks of unknown attachments in this block, which calls `session.attach`."""
+        self._expected += 1
+        try:
+            yield
+        finally:
+            self._expected -= 1
+            if not self._expected:
+                self._early.clear()
 
     def queue(self, attachment: str) -> asyncio.Queue[OutputChunk | None]:
-        """Return the queue of an attachment. None in it means that the program has ended."""
-        return self._queues.setdefault(attachment, asyncio.Queue())
+        """Return the queue of a new attachment. None in it means that the program has ended."""
+        queue = self._early.pop(attachment, None) or asyncio.Queue()
+        self._queues[attachment] = queue
+        return queue
 
     def put(self, attachment: str, chunk: OutputChunk) -> None:
-        self.queue(attachment).put_nowait(chunk)
+        if (queue := self._queues.get(attachment)) is not None:
+            queue.put_nowait(chunk)
+        elif self._expected:
+            self._early.setdefault(attachment, asyncio.Queue()).put_nowait(chunk)
 
     def forget(self, attachment: str) -> None:
         self._queues.pop(attachment, None)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 
+from telex.automation.portal import hides_frames
 from telex.terminal.cells import Region
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from telex.automation.protocol import CellStyle, ScreenRun, ScreenSnapshot
 
+__tracebackhide__ = hides_frames
 COLOURS: Final = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 _SEPARATED: Final = re.compile(r"[│┃║|┆┊▏▕]|\s{2,}")
 """What separates the items of a row: borders, and more than one blank."""

@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
 from telex import match
 from telex.automation.client import AsyncTerminal
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from telex.testing.terminal_trace import TerminalTrace
 
+MaskArgument: TypeAlias = "str | re.Pattern[str] | Iterable[Any]"
 STILL_MS: Final = 250
 """A screen that is written to a file must not have changed for so long."""
 ANSWER_SECONDS: Final = 2.0
@@ -116,7 +117,7 @@ class Golden:
         terminal: Terminal | SpawnedTerminal,
         name: str | None = None,
         *,
-        mask: Iterable[Any] = (),
+        mask: MaskArgument = (),
         timeout: float = 5.0,
     ) -> None: ...
 
@@ -126,7 +127,7 @@ class Golden:
         terminal: AsyncTerminal,
         name: str | None = None,
         *,
-        mask: Iterable[Any] = (),
+        mask: MaskArgument = (),
         timeout: float = 5.0,
     ) -> Awaitable[None]: ...
 
@@ -135,7 +136,7 @@ class Golden:
         terminal: Terminal | SpawnedTerminal | AsyncTerminal,
         name: str | None = None,
         *,
-        mask: Iterable[Any] = (),
+        mask: MaskArgument = (),
         timeout: float = 5.0,
     ) -> Awaitable[None] | None:
         """Compare the screen of a terminal with its file, until they are equal.
@@ -143,8 +144,8 @@ class Golden:
         Args:
             terminal: A terminal. For an `AsyncTerminal`, write `await golden(term)`.
             name: Names the golden; without a name the goldens of a test are numbered.
-            mask: Parts that may change: regular expressions (of `re`, within a row), and regions
-                `(row, col, rows, cols)`. Masks in the file apply, too.
+            mask: Parts that may change, one or several: regular expressions (of `re`, within a
+                row), and regions `(row, col, rows, cols)`. Masks in the file apply, too.
             timeout: Seconds until the screen must be equal.
 
         Raises:
@@ -153,7 +154,7 @@ class Golden:
             BadGolden: The file cannot be read.
         """
         __tracebackhide__ = True
-        masks = [_mask(one) for one in mask]
+        masks = _masks(mask)
         comparison = _Comparison(self._place.directory / self._file_name(name), masks, timeout)
         if isinstance(terminal, AsyncTerminal):
             self._unawaited += 1
@@ -307,6 +308,13 @@ def _untraced(terminal: AsyncTerminal) -> AsyncTerminal:
     """Return the same terminal without its trace, which shows one step for a golden."""
     caller = terminal._caller
     return AsyncTerminal(caller.caller if isinstance(caller, TracedCaller) else caller, terminal.id)
+
+
+def _masks(given: MaskArgument) -> list[Mask]:
+    match given:
+        case str() | re.Pattern() | (int(), int(), int(), int()):
+            return [_mask(given)]
+    return [_mask(one) for one in given]
 
 
 def _mask(given: Any) -> Mask:
