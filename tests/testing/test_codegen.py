@@ -145,6 +145,18 @@ def test_a_test_of_a_shell_that_a_person_made_passes(pytester: pytest.Pytester) 
         del os.environ["SECRET_1"]
 
 
+def test_a_password_that_is_pasted_without_echo_is_not_written(pytester: pytest.Pytester) -> None:
+    ask = "stty -echo; echo Password:; read word; echo thanks"
+    with codegen(pytester.path, "sh", "-c", ask) as term:
+        term.wait("Password:")
+        term.paste("hunter2", bracketed=True)
+        term.press("enter")
+        term.wait_exit()
+    source = (pytester.path / "test_made.py").read_text()
+    assert "hunter2" not in source
+    assert 'os.environ["SECRET_1"]' in source
+
+
 def test_a_test_of_a_tui_that_a_person_made_passes(pytester: pytest.Pytester) -> None:
     todo = [sys.executable, str(TODO), "buy milk", "call mum"]
     with codegen(pytester.path, *todo) as term:

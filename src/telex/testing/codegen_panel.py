@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from telex.passthrough.panel_view import PanelLine
 from telex.terminal.redact import mask
-from telex.testing.codegen import CodegenLog, HiddenText, PressedKey, TypedText, typed_inputs
+from telex.testing.codegen import (
+    CodegenLog,
+    HiddenText,
+    PastedText,
+    PressedKey,
+    TypedText,
+    typed_inputs,
+)
 from telex.testing.golden_file import GoldenScreen, from_cells
 
 if TYPE_CHECKING:
@@ -117,9 +124,12 @@ class CodegenPanel:
             match one:
                 case PressedKey("enter") if hidden:
                     yield HiddenText(True)
-                case TypedText(text) if hidden or self._redactor.redact(text) != text:
+                case TypedText(text) | PastedText(text) if hidden or self._is_secret(text):
                     yield HiddenText(False)
                 case PressedKey() if hidden:
                     continue
                 case _:
                     yield one
+
+    def _is_secret(self, text: str) -> bool:
+        return self._redactor.redact(text) != text
