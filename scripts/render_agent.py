@@ -206,7 +206,7 @@ def _told(name: str) -> Iterator[str]:
     kind = NOTIFICATIONS[name]
     yield f"### `{name}`\n"
     if name == "run.diagnostics":
-        yield f"{TOLD[name]} One of two kinds, by `kind`.\n"
+        yield f"{TOLD[name]} It has two kinds, by `kind`.\n"
         for one in kind.__args__:
             yield f"`{one.__struct_config__.tag}`:\n\n{TABLES.fields(one)}"
     else:

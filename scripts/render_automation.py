@@ -43,7 +43,7 @@ same `id`. Requests on one connection run at the same time, each session keeps t
 inputs, and a pending wait blocks nothing. Unknown parameters are ignored. `$/cancelRequest` with
 `{"id": 1}` cancels a request; batches are answered as batches.
 
-What is told has secrets taken out, unless `redact` is false.
+Secrets are masked in answers and notifications, unless `redact` is false.
 """
 ERRORS = """\
 ## Errors
@@ -115,8 +115,8 @@ NOTIFICATIONS = """\
 ## Notifications
 
 The first six come once `server.set_notifications` has enabled them, what happens in quick
-succession together; `session.bytes` comes for an attachment. What a request causes is told after
-its answer.
+succession together; `session.bytes` comes for an attachment. Notifications that a request causes
+are sent after its answer.
 """
 ACTIONS = """\
 ## Actions
