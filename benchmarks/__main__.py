@@ -16,9 +16,12 @@ PARTS = {
     "rpc": 20,
     "processes": 10,
     "terminal": 60,
+    "input_state": 90,
     "recordings": 30,
     "testing": 10,
     "passthrough": 10,
+    "verbs": 15,
+    "mcp": 30,
     "sessions": 60,
     "floods": 30,
     "adapters": 45,
@@ -26,6 +29,7 @@ PARTS = {
     "plugins": 30,
     "htty": 90,
     "agent": 30,
+    "models": 15,
 }
 """The parts in their order, each with its rough duration in seconds on two idle cores: its
 processor time, and what it waits for."""

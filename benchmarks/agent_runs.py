@@ -28,14 +28,14 @@ TEXT = "word " * 30
 class Ui:
     """One connection that has said hello."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, **capabilities: bool) -> None:
         self._ids = count(1)
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(60)
         self._socket.connect(str(path))
         self._lines = self._socket.makefile("rb")
         hello = {"protocol_version": "0", "client": {"name": "benchmark", "version": "0"}}
-        self.say("initialize", {**hello, "ui_capabilities": {}})
+        self.say("initialize", {**hello, "ui_capabilities": capabilities})
         self.until(b'"result"')
 
     def say(self, method: str, params: object) -> None:

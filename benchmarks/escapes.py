@@ -66,7 +66,15 @@ def _in_a_session(directory: Path) -> list[Row]:
 
 
 def _asking(result: Path, *ways: str) -> list[str]:
-    return [sys.executable, "-m", "benchmarks.asking", str(result), str(ROUNDS), str(CALLS), *ways]
+    return [
+        sys.executable,
+        "-m",
+        "benchmarks.escape_client",
+        str(result),
+        str(ROUNDS),
+        str(CALLS),
+        *ways,
+    ]
 
 
 def _at_a_terminal(wrapper: list[str], directory: Path, *ways: str) -> dict[str, list[float]]:

@@ -26,9 +26,9 @@ from telex.plugins.plugin_settings import PluginSettings
 
 ROUNDS, SECONDS = 3, 0.4
 EXAMPLES = Path(__file__).parent.parent / "examples/plugins"
-SDK = [sys.executable, "-m", "benchmarks.pinging", "sdk"]
-PYGLS = [sys.executable, "-m", "benchmarks.pinging", "pygls"]
-MCP = [sys.executable, "-m", "benchmarks.answering", "mcp"]
+SDK = [sys.executable, "-m", "benchmarks.ping_servers", "sdk"]
+PYGLS = [sys.executable, "-m", "benchmarks.ping_servers", "pygls"]
+MCP = [sys.executable, "-m", "benchmarks.ping_servers", "mcp"]
 PEERS = ("pygls", "MCP SDK")
 
 Ping = Callable[[], Awaitable[object]]

@@ -21,7 +21,7 @@ from telex.transports import stdio, unix
 from telex.transports.channels import NDJSON, FramedChannel
 
 CALLS = 5_000
-ANSWERING = [sys.executable, "-m", "benchmarks.answering"]
+SERVER = [sys.executable, "-m", "benchmarks.ping_servers"]
 
 
 def run() -> list[Row]:
@@ -66,7 +66,7 @@ async def _all_at_once(peer: Peer) -> float:
 async def _unix_peer() -> AsyncIterator[Peer]:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "bench.sock"
-        child = subprocess.Popen([*ANSWERING, "unix", str(path)], stdout=subprocess.PIPE)
+        child = subprocess.Popen([*SERVER, "unix", str(path)], stdout=subprocess.PIPE)
         assert child.stdout is not None
         child.stdout.readline()
         async with Peer(await unix.connect(path), JsonRpc()) as peer:
@@ -76,7 +76,7 @@ async def _unix_peer() -> AsyncIterator[Peer]:
 
 @asynccontextmanager
 async def _stdio_peer() -> AsyncIterator[Peer]:
-    child = subprocess.Popen([*ANSWERING, "stdio"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child = subprocess.Popen([*SERVER, "stdio"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdin is not None
     assert child.stdout is not None
     channel = FramedChannel(NDJSON)
@@ -92,7 +92,7 @@ async def _mcp_pings() -> float:
     from mcp import ClientSession, StdioServerParameters, stdio_client
 
     with open(os.devnull, "w") as quiet:
-        server = StdioServerParameters(command=ANSWERING[0], args=[*ANSWERING[1:], "mcp"])
+        server = StdioServerParameters(command=SERVER[0], args=[*SERVER[1:], "mcp"])
         async with (
             stdio_client(server, errlog=quiet) as (reading, writing),
             ClientSession(reading, writing) as session,

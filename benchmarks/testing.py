@@ -61,12 +61,11 @@ def _golden(directory: Path) -> list[Row]:
     try:
         term = programs.spawn(PROGRAM, rows=peers.ROWS, cols=peers.COLS)
         term.wait("ready")
-        for update in (True, False):
+        for update in (True, *[False] * COMPARED):  # a test compares a name once
             golden = Golden(GoldenPlace(directory, "bench", "bench", "", update, 80))
-            for _ in range(1 if update else COMPARED):
-                began = time.perf_counter()
-                golden(term, "one")
-                ours.append((time.perf_counter() - began) * 1000)
+            began = time.perf_counter()
+            golden(term, "one")
+            ours.append((time.perf_counter() - began) * 1000)
     finally:
         programs.close()
     figure, middle = "golden, equal, 80x24", statistics.median(ours[1:])

@@ -97,11 +97,44 @@ ASKED: Final = {
         "Return the permission decision about a call, and its reason.",
         '{"tool": "shell", "arguments": {"command": "git push"}}',
     ),
+    "workspace.list": (
+        "List a directory of the workspace, a page at a time, without what git ignores.",
+        '{"path": "src", "recursive": true, "match": "main"}',
+    ),
+    "workspace.read": (
+        "Read a page of a file of the workspace; an image is returned whole.",
+        '{"path": "README.md", "limit": 100}',
+    ),
+    "workspace.search": (
+        "Find the lines that contain a text, in the files of the workspace.",
+        '{"pattern": "TODO", "glob": "*.py"}',
+    ),
+    "artifact.read": (
+        "Read a part of a long output, of an export, or of the changes of a run.",
+        '{"artifact_id": "diff:…", "offset": 0}',
+    ),
+    "history.export": (
+        "Export a session as an artifact: Markdown for people, or NDJSON for `telex agent import`.",
+        '{"session_id": "…", "format": "markdown"}',
+    ),
+    "history.undo": (
+        "Restore the files that a run changed with `write` and `edit`: all of them, or none.",
+        '{"session_id": "…", "dry_run": true}',
+    ),
+    "todos.get": ("Return the todo list of a session.", '{"session_id": "…"}'),
+    "todos.set": (
+        "Replace the todo list of a session that has no active run.",
+        '{"session_id": "…", "todos": [{"content": "water the plants"}]}',
+    ),
 }
 QUESTIONS: Final = {
     "ui.confirm.request": ("Ask for a yes or no.", '{"ok": false, "reason": "not on a Friday"}'),
     "ui.prompt.request": ("Ask for a line of text.", '{"value": "Ada"}'),
     "ui.pick.request": ("Ask to choose one or several items.", '{"ids": ["2"]}'),
+    "ui.clipboard.read": (
+        "Ask for the clipboard of the person, who allowed it.",
+        '{"ok": true, "items": [{"type": "text", "text": "ls -l"}]}',
+    ),
 }
 TOLD: Final = {
     "agent.event": "An event of a run; `event` is one of the [events](#events).",
@@ -158,7 +191,7 @@ def schema() -> str:
     # Members that are stored as received have no type in the structs; the schema has one.
     definitions["AgentEventNotify"]["properties"]["event"] = {"$ref": "#/$defs/Event"}
     started = definitions["RunStartParams"]["properties"]
-    started["input"] = ref[id(runs.TextInput)]
+    started["input"] = {"anyOf": [ref[id(kind)] for kind in _INPUTS]}
     started["ui_context"] = {"anyOf": [ref[id(runs.UiContext)], {"type": "null"}]}
     started["meta"] = {"type": ["object", "null"]}
     known = [kind.__struct_config__.tag for kind in events.EVENTS]
@@ -255,11 +288,15 @@ def _lower(kind: type) -> str:
     return f"{words[:1].lower()}{words[1:]}"
 
 
+_INPUTS = (runs.TextInput, runs.PartsInput)
+"""The inputs of a run, which are stored as received."""
+
+
 def _all() -> list[Any]:
     pairs = [*METHODS.values(), *REQUESTS.values()]
     asked = [one for pair in pairs for one in pair]
     told = [*NOTIFICATIONS.values(), *events.EVENTS]
-    return list(dict.fromkeys([*asked, *told, runs.TextInput]))
+    return list(dict.fromkeys([*asked, *told, *_INPUTS]))
 
 
 def _shapes() -> list[type]:
@@ -269,8 +306,4 @@ def _shapes() -> list[type]:
     for kind in tops:
         if kind is not None:
             gather(type_info(kind), found, top=True)
-    return [*(kind for kind in found if kind not in tops), runs.TextInput]
-
-
-if __name__ == "__main__":
-    print(render(), end="")
+    return [*(kind for kind in found if kind not in tops), *_INPUTS]

@@ -23,6 +23,7 @@ from telex.htty import protocol as pages
 from telex.htty.session_pages import PagesExtension
 from telex.terminal import actions
 from telex.terminal.cells import Cursor
+from telex.terminal.input_state import InputState
 from telex.terminal.waits import compiler, matchers
 from telex.terminal.waits.evidence import PredicateOutcome
 from telex.terminal.waits.since import THE_BEGINNING
@@ -74,7 +75,7 @@ CODES: Final = {
     ),
     spec.PERMISSION_DENIED: (
         "a manifest lacks the permission, plugins may not be loaded, or another client has a lease",
-        "`method` and `required_permission`, `reason`, or `session` and `holder`",
+        "`method` and `required_permission`, `reason`, or `session`, `holder` and `who`",
     ),
     spec.CANCELLED: ("the request, or the wait, was cancelled", ""),
 }
@@ -105,6 +106,7 @@ TABLES: Final = Tables(
 NOTIFIED: Final = {
     "session.changed": spec.SessionChanged,
     "session.output": spec.SessionOutput,
+    "session.input_state": spec.SessionInputState,
     "session.exited": spec.SessionExited,
     "session.recording_failed": spec.RecordingFailed,
     "session.escape": spec.SessionEscape,
@@ -114,7 +116,7 @@ NOTIFIED: Final = {
 NOTIFICATIONS = """\
 ## Notifications
 
-The first six come once `server.set_notifications` has enabled them, what happens in quick
+The first seven come once `server.set_notifications` has enabled them, what happens in quick
 succession together; `session.bytes` comes for an attachment. Notifications that a request causes
 are sent after its answer.
 """
@@ -163,6 +165,7 @@ MATCHER_EXAMPLES: Final[tuple[matchers.Matcher, ...]] = (
     matchers.ScreenChanged(0),
     matchers.ProcessExited(),
     matchers.ExitCode(0),
+    matchers.InputWanted(("shell", "line")),
     matchers.Lua(matchers.Predicate("menu", "is_open")),
     matchers.AnyOf((matchers.ContainsText("ready"), matchers.ProcessExited())),
     matchers.AllOf((matchers.ContainsText("ready"), matchers.TextAbsent("Loading"))),
@@ -174,6 +177,7 @@ MOMENT: Final = SimpleNamespace(
     last_activity=0.0,
     last_change=0.0,
     last_change_sequence=1,
+    input_state=InputState("shell", "kernel", 0.97, "bash waits for input", (1,), "$"),
     text="12 passed, ready",
     lines=(),
     cursor=Cursor(1, 0),
@@ -312,7 +316,3 @@ def _said(field: Any, value: object) -> bool:
     given = getattr(value, field.name)
     default = field.default if field.default is not NODEFAULT else UNSET
     return given != default and given != {}
-
-
-if __name__ == "__main__":
-    print(render(), end="")

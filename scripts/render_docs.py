@@ -9,14 +9,10 @@ from pathlib import Path
 from scripts import (
     render_agent,
     render_automation,
-    render_cli,
-    render_conversation,
     render_escapes,
-    render_keys,
     render_plugin_protocol,
     render_python,
     render_reference,
-    render_specs,
 )
 from tests.clause_table import SPECS
 
@@ -25,21 +21,23 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 def pages() -> dict[Path, str]:
     """Every generated page, the same on every computer."""
-    specs = {f"specs/{folder}.md": render_specs.render(folder) for folder in SPECS}
+    specs = {f"specs/{folder}.md": render_reference.render_spec(folder) for folder in SPECS}
     rendered = {
         **specs,
-        "specs/README.md": render_specs.render_index(),
+        "specs/README.md": render_reference.render_spec_index(),
         "reference/limits.md": render_reference.render_limits(),
         "reference/errors.md": render_reference.render_errors(),
+        "reference/models.md": render_reference.render_models(),
+        "reference/mcp.md": render_reference.render_mcp(),
         "reference/automation.md": render_automation.render(),
         "reference/agent-methods.md": render_agent.render(),
         "reference/agent-ui.schema.json": render_agent.schema(),
-        "reference/keys.md": render_keys.render(),
+        "reference/keys.md": render_reference.render_keys(),
         "reference/escapes.md": render_escapes.render(),
         "reference/plugin-protocol.md": render_plugin_protocol.render(),
-        "reference/cli.md": render_cli.render(),
+        "reference/cli.md": render_reference.render_commands(),
         "reference/python.md": render_python.render(),
-        "explain/conversation.md": render_conversation.render(),
+        "explain/conversation.md": render_reference.render_conversation(),
     }
     return {DOCS / name: text for name, text in rendered.items()}
 

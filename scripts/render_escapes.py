@@ -10,30 +10,12 @@ import ast
 import inspect
 import itertools
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-from msgspec import NODEFAULT
-from msgspec.inspect import (
-    AnyType,
-    BoolType,
-    BytesType,
-    DictType,
-    Field,
-    IntType,
-    LiteralType,
-    Metadata,
-    NoneType,
-    StrType,
-    StructType,
-    Type,
-    UnionType,
-    VarTupleType,
-    type_info,
-)
+from msgspec import Struct
+from scripts.type_tables import Tables, begin_small
 
-from telex.escapes import commands, protocol
+from telex.escapes import protocol
 from telex.escapes.commands import COMMANDS, EVENTS, core, lower, style
 from telex.escapes.protocol import EscapeCommand, EscapeEvent, Guard
 
@@ -105,6 +87,11 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = {
 }
 
 
+SHAPES: Final = (style.Indexed, core.BatchItem, core.Capability)
+"""Types that are used inside others. All other types are described where they are used."""
+TABLES: Final = Tables(inline=True, shapes=SHAPES)
+
+
 def render() -> str:
     """Render the whole page."""
     return HEAD + "\n".join(
@@ -113,14 +100,10 @@ def render() -> str:
             EVENTS_HEAD,
             *(text for event in EVENTS.values() for text in _event(event)),
             "## Shapes\n",
-            *(f"### {one.__name__}\n\n{one.__doc__}\n\n{_fields(one)}" for one in _SHAPES),
+            *(f"### {one.__name__}\n\n{one.__doc__}\n\n{_fields(one)}" for one in SHAPES),
             _errors(),
         ]
     )
-
-
-_SHAPES: Final = (style.Indexed, core.BatchItem, core.Capability)
-"""Types that are used inside others. All other types are described where they are used."""
 
 
 def _command(command: EscapeCommand) -> Iterator[str]:
@@ -133,7 +116,7 @@ def _command(command: EscapeCommand) -> Iterator[str]:
         bytes_ = ascii(lower(command.name, data).decode("utf-8"))[1:-1]
         yield f"`{json.dumps(data or {})}` is `{bytes_.replace('`', '')}`.\n"
     if command.returns is not None:
-        yield f"Response: {_about(command.returns)}\n"
+        yield f"Response: {begin_small(command.returns.__doc__ or '')}\n"
         yield from filter(None, [_fields(command.returns)])
 
 
@@ -146,96 +129,8 @@ def _modes(event: EscapeEvent) -> str:
     return f" The subscription sets mode {numbers} of the terminal." if numbers else ""
 
 
-def _about(kind: type) -> str:
-    return _lower(kind.__doc__ or "")
-
-
-def _lower(words: str) -> str:
-    """Begin with a small letter, except for a name that begins with two capitals."""
-    return words if words[1:2].isupper() else words[:1].lower() + words[1:]
-
-
-def _fields(kind: type) -> str:
-    info = type_info(kind)
-    assert isinstance(info, StructType)
-    if not info.fields:
-        return ""
-    words = _words(kind)
-    return "| member | type | default | |\n|---|---|---|---|\n" + "".join(
-        f"| `{one.encode_name}` | {_cell(_type(one.type))} | {_default(one)} |"
-        f" {_cell(words.get(one.name, ''))} |\n"
-        for one in info.fields
-    )
-
-
-def _words(kind: type) -> dict[str, str]:
-    """Return the docstrings of a class's fields, from the source: Python does not keep them."""
-    return {
-        field.target.id: inspect.cleandoc(doc.value.value)
-        for field, doc in itertools.pairwise(_CLASSES[kind.__name__].body)
-        if isinstance(field, ast.AnnAssign)
-        and isinstance(field.target, ast.Name)
-        and isinstance(doc, ast.Expr)
-        and isinstance(doc.value, ast.Constant)
-        and isinstance(doc.value.value, str)
-    }
-
-
-_CLASSES: Final = {
-    node.name: node
-    for file in (Path(protocol.__file__), *Path(commands.__file__).parent.glob("*.py"))
-    for node in ast.parse(file.read_text()).body
-    if isinstance(node, ast.ClassDef)
-}
-
-
-def _default(field: Field) -> str:
-    if field.required:
-        return "required"
-    default = field.default if field.default is not NODEFAULT else field.default_factory
-    if callable(default):
-        default = default()
-    if default in (None, NODEFAULT, (), {}, b"") or default is msgspec.UNSET:
-        return ""
-    return f"`{json.dumps(default)}`"
-
-
-def _type(info: Type) -> str:
-    match info:
-        case Metadata(type=inner, extra_json_schema=extra):
-            text = (extra or {}).get("description")
-            return _lower(text).rstrip(".") if text and isinstance(inner, StrType) else _type(inner)
-        case IntType(ge=least, le=most):
-            return "integer" if least is None else f"integer, {least} to {most}"
-        case StrType(max_length=most):
-            return "text" if most is None else f"text, up to {most:,} characters"
-        case BytesType(max_length=most):
-            return f"base64, of up to {most:,} bytes"
-        case BoolType():
-            return "true or false"
-        case NoneType():
-            return "null"
-        case AnyType():
-            return "anything"
-        case LiteralType(values=values):
-            numbers = [value for value in values if isinstance(value, int)]
-            return ", ".join(_runs(numbers) or [f"`{json.dumps(value)}`" for value in values])
-        case VarTupleType(item_type=item):
-            return f"list of {_type(item)}"
-        case DictType(key_type=key, value_type=value):
-            return f"object of {_type(value)} by {_type(key)}"
-        case StructType(cls=kind):
-            return f"[{kind.__name__}](#{kind.__name__.lower()})" if kind in _SHAPES else "object"
-        case UnionType(types=types):
-            return " or ".join(_type(one) for one in types if not isinstance(one, NoneType))
-    raise TypeError(f"no description for the type {info}; add a case here")
-
-
-def _runs(numbers: list[int]) -> list[str]:
-    """Describe 30, 31, 32, 90 as `30 to 32` and `90`."""
-    firsts = [n for n in numbers if n - 1 not in numbers]
-    lasts = [n for n in numbers if n + 1 not in numbers]
-    return [f"{a} to {b}" if a < b else str(a) for a, b in zip(firsts, lasts, strict=True)]
+def _fields(kind: type[Struct]) -> str:
+    return TABLES.fields(kind, asked=True) if kind.__struct_fields__ else ""
 
 
 def _errors() -> str:
@@ -251,11 +146,3 @@ def _errors() -> str:
         and isinstance(doc.value, ast.Constant)
     ]
     return "## Errors\n\n| code | meaning |\n|---|---|\n" + "".join(rows)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
-
-
-if __name__ == "__main__":
-    print(render(), end="")

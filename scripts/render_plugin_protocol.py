@@ -338,7 +338,3 @@ def _example(one: Exchange) -> str:
 
 def _line(message: object) -> str:
     return json.dumps(message, ensure_ascii=False)
-
-
-if __name__ == "__main__":
-    print(render(), end="")

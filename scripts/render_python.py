@@ -10,7 +10,7 @@ import importlib
 import inspect
 import re
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -61,7 +61,10 @@ SECTIONS: Final = (
     Section(
         "Values",
         "telex",
-        ("Matched", "ScreenSnapshot", "ScreenLink", "ScreenPalette", "OutputChunk"),
+        (
+            *("Matched", "ScreenSnapshot", "ScreenLink", "ScreenPalette", "OutputChunk"),
+            *("SessionInput", "Identity", "InputState"),
+        ),
         example="""\
 with telex.spawn("echo hello") as term:
     matched = term.wait("hello")
@@ -280,7 +283,7 @@ def _entry(one: Documented) -> Iterator[str]:
         bases = ", ".join(f"`{_public(base)}`" for base in value.__bases__)
         yield f"An exception; a subclass of {bases}.\n"
     yield _described(one.doc)
-    if issubclass(value, msgspec.Struct):
+    if issubclass(value, msgspec.Struct) or is_dataclass(value):
         yield _fields(value)
     if _is_described_elsewhere(value):
         twin = value.__name__.removeprefix("Async")
@@ -392,9 +395,10 @@ def _joined(text: str) -> str:
     return " ".join(text.split())
 
 
-def _fields(kind: type[msgspec.Struct]) -> str:
+def _fields(kind: type) -> str:
     rows = ["| field | type |", "|---|---|"]
-    annotations = {name: kind.__annotations__.get(name, "") for name in kind.__struct_fields__}
+    names = [one.name for one in fields(kind)] if is_dataclass(kind) else kind.__struct_fields__
+    annotations = {name: kind.__annotations__.get(name, "") for name in names}
     rows += [f"| `{name}` | `{_cell(text)}` |" for name, text in annotations.items()]
     return "\n".join(rows) + "\n"
 

@@ -19,6 +19,8 @@ from msgspec import NODEFAULT
 from msgspec.inspect import (
     AnyType,
     BoolType,
+    BytesType,
+    DataclassType,
     DictType,
     FloatType,
     IntType,
@@ -46,13 +48,17 @@ class Tables:
     """Words for fields that several have."""
     unions: Mapping[frozenset[type], str] = field(default_factory=dict)
     """What to say instead of a long list of structs."""
+    inline: bool = False
+    """Structs are described where they are used, except those of `shapes`; texts by their words."""
+    shapes: tuple[type, ...] = ()
 
     def fields(self, kind: type, *, asked: bool = False) -> str:
         info = type_info(kind)
-        assert isinstance(info, StructType)
+        assert isinstance(info, StructType | DataclassType)
         words = {**self.common, **_words(kind)}
         head = "| field | type | default | |\n|---|---|---|---|\n"
-        tag = f"| `{info.tag_field}` | `{json.dumps(info.tag)}` |" if info.tag_field else ""
+        tagged = isinstance(info, StructType) and info.tag_field
+        tag = f"| `{info.tag_field}` | `{json.dumps(info.tag)}` |" if tagged else ""
         rows = [f"{tag}{' required |' if asked else ''}  |\n"] if tag else []
         rows += [
             f"| `{one.encode_name}` | {cell(self.type(one.type))} |"
@@ -68,13 +74,17 @@ class Tables:
 
     def type(self, info: Type) -> str:
         match info:
+            case Metadata(type=StrType(), extra_json_schema={"description": text}) if self.inline:
+                return begin_small(text).rstrip(".")
             case Metadata():
                 return self.type(info.type)
+            case BytesType():
+                return f"base64, of up to {info.max_length:,} bytes"
             case IntType():
                 return f"integer{_span(info.ge, info.le)}"
             case StrType():
                 longest = _span(info.min_length, info.max_length)
-                return f"text{longest and f'{longest} characters'}{_PATTERNS[info.pattern]}"
+                return f"text{longest and f'{longest} characters'}{_PATTERNS.get(info.pattern, '')}"
             case BoolType():
                 return "true or false"
             case FloatType():
@@ -84,14 +94,21 @@ class Tables:
             case AnyType() | RawType():
                 return "anything"
             case LiteralType():
+                numbers = [value for value in info.values if isinstance(value, int)]
+                if len(numbers) > 4:
+                    return ", ".join(_runs(numbers))
                 return " or ".join(f"`{json.dumps(value)}`" for value in info.values)
             case ListType() | VarTupleType():
                 return (
                     f"list of {self.type(info.item_type)}{_span(info.min_length, info.max_length)}"
                 )
-            case DictType():
+            case DictType() if not self.inline:
                 return f"object of {self.type(info.value_type)}"
-            case StructType():
+            case DictType():
+                return f"object of {self.type(info.value_type)} by {self.type(info.key_type)}"
+            case StructType() if self.inline and info.cls not in self.shapes:
+                return "object"
+            case StructType() | DataclassType():
                 return f"[{info.cls.__name__}](#{info.cls.__name__.lower()})"
             case UnionType():
                 members = frozenset(one.cls for one in info.types if isinstance(one, StructType))
@@ -103,7 +120,7 @@ class Tables:
 def gather(info: Any, found: dict[type, None], *, top: bool = False) -> None:
     """Every struct that a type names, in order."""
     match info:
-        case StructType():
+        case StructType() | DataclassType():
             if info.cls in found:
                 return
             if not top:
@@ -119,6 +136,18 @@ def gather(info: Any, found: dict[type, None], *, top: bool = False) -> None:
             gather(info.value_type, found)
         case Metadata():
             gather(info.type, found)
+
+
+def begin_small(words: str) -> str:
+    """Begin with a small letter, except for a name that begins with two capitals."""
+    return words if words[1:2].isupper() else words[:1].lower() + words[1:]
+
+
+def _runs(numbers: list[int]) -> list[str]:
+    """Describe 30, 31, 32, 90 as `30 to 32` and `90`."""
+    firsts = [n for n in numbers if n - 1 not in numbers]
+    lasts = [n for n in numbers if n + 1 not in numbers]
+    return [f"{a} to {b}" if a < b else str(a) for a, b in zip(firsts, lasts, strict=True)]
 
 
 def cell(text: str) -> str:
@@ -155,7 +184,7 @@ def _default(one: msgspec.inspect.Field) -> str:
     if _may_be_out(one):
         return ""
     default = one.default if one.default is not NODEFAULT else one.default_factory()
-    return "" if default is None else f"`{json.dumps(default)}`"
+    return "" if default in (None, b"", msgspec.UNSET) else f"`{json.dumps(default)}`"
 
 
 def _span(least: int | None, most: int | None) -> str:

@@ -1,7 +1,7 @@
-"""An automation server for the tests, and a client of it, by each of the four ways to it.
+"""The one server for the tests, and a client of its automation, by each of the four ways to it.
 
-The service and the transports are the real ones, in the test's own process, where a test costs
-milliseconds; `tests/automation/test_serve.py` runs the same service as a process.
+The server and the transports are the real ones, in the test's own process, where a test costs
+milliseconds; `tests/automation/test_serve.py` runs the same server as a process.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ import web
 from linking import TRANSPORTS, Opening
 from telex.adapters.lua_plugin import LuaPlugin
 from telex.adapters.plugin_registry import builtin_plugins
-from telex.adapters.server import AutomationServer
 from telex.automation.protocol import DIALECT
-from telex.escapes.escape_sessions import EscapeSessions
-from telex.htty.session_pages import PagesExtension
 from telex.processes import proc
+from telex.redaction import Redactor
 from telex.rpc.channel import Channel
 from telex.rpc.errors import RpcError
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
+from telex.server.telex_server import ServerOptions, TelexServer
 
 WAYS: dict[str, Opening] = {
     transport.name: transport.open
@@ -39,6 +38,7 @@ WAYS: dict[str, Opening] = {
 TOLD = (
     "session.changed",
     "session.output",
+    "session.input_state",
     "session.exited",
     "session.bytes",
     "session.escape",
@@ -159,6 +159,10 @@ class Client:
         self._news.set()
 
 
+def _no_agent() -> Any:
+    raise AssertionError("nobody asked for the agent")
+
+
 class Served:
     """A server, and its connections, all by one way."""
 
@@ -170,19 +174,22 @@ class Served:
         plugins: tuple[LuaPlugin, ...],
         **how: Any,
     ) -> None:
-        how = {"extend": (EscapeSessions, PagesExtension), **how}
-        self.service = AutomationServer((*builtin_plugins(), *plugins), **how)
+        options = ServerOptions((*builtin_plugins(), *plugins), serial=serial, **how)
+        self._server = TelexServer(options, Redactor(), _no_agent, lambda: None)
+        self.service = self._server.automation
         self._way = way
         self._directory = directory
-        self._serial = serial
         self._conversations: list[_Conversation] = []
         self._left: asyncio.Queue[object] = asyncio.Queue()
         self._clients: list[Client | web.Ear] = []
         self._links = AsyncExitStack()
 
     def serve(self, channel: Channel) -> _Conversation:
-        work = self.service.converse(channel, one_at_a_time=self._serial)
-        task = asyncio.create_task(work)
+        on_socket = self._way is WAYS["unix, ndjson"]
+        converse: Any = (
+            self._server.converse_on_socket if on_socket else self._server.converse_automation
+        )
+        task = asyncio.create_task(converse(channel))
         task.add_done_callback(self._left.put_nowait)
         self._conversations.append(_Conversation(task))
         return self._conversations[-1]
@@ -207,7 +214,7 @@ class Served:
         for client in self._clients:
             await (client.peer if isinstance(client, Client) else client.channel).close()
         await asyncio.gather(*(conversation.closed() for conversation in self._conversations))
-        await self.service.close()
+        await self._server.close()
         await self._links.aclose()
 
     async def _channel(self) -> Channel:

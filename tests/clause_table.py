@@ -3,7 +3,7 @@
 `conformance/<folder>/clauses.toml` is one spec, clause by clause, in the spec's own order. A clause
 names the tests that fail when the behaviour goes away, or says what we do instead (`differs`), or
 which part of telex will own it (`deferred`). Used by `conformance/test_clause_tables.py`, which
-holds tables and tests to each other, and by `scripts/render_specs.py`, which prints them.
+holds tables and tests to each other, and by `scripts/render_reference.py`, which prints them.
 """
 
 from __future__ import annotations

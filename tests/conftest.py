@@ -16,6 +16,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,8 @@ def pytest_configure(config: pytest.Config) -> None:
 _PERSONAL = re.compile(
     r"TELEX(?!_SOAK$)|GIT_|HTTY|TMUX|STY$|XDG_|LC_|LANGUAGE|COLUMNS$|LINES$|NO_COLOR|FORCE_COLOR"
     r"|CLICOLOR|PAGER|EDITOR|VISUAL|BROWSER|LESS|PS1$|PROMPT|BASH_ENV|ENV$|SHELLOPTS|BASHOPTS|ZDOTDIR"
-    r"|INPUTRC|PYTHON(?!PATH$)|GREP_|RIPGREP_|CODELIA_|SSH_|TERM_PROGRAM|CLAUDE"
+    r"|INPUTRC|PYTHON(?!PATH$)|GREP_|RIPGREP_|CODELIA_|SSH_|TERM_PROGRAM|CLAUDE|OPENAI_|ANTHROPIC_"
+    r"|OPENROUTER_"
 )
 """Variables that change how a program behaves and that a person may have set."""
 
@@ -230,3 +232,11 @@ def program() -> Callable[[str], str]:
         return str(path)
 
     return find
+
+
+@pytest.fixture(params=["memory", "socket", "http"])
+def every_transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agents of a module's tests are behind each transport of the one server in turn."""
+    from agent.transports import an_agent_by
+
+    monkeypatch.setattr(request.module, "an_agent", partial(an_agent_by, request.param))

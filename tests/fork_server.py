@@ -35,7 +35,7 @@ from unittest.mock import patch
 
 import fork_server_process
 from fork_server_process import LENGTH, REPLY, SYS_CLONE, ForkRequest
-from telex.adapters.lua import zygote
+from telex.adapters.lua import worker_pool
 
 _READ_AT_START = re.compile(
     r"PYTHON|LD_|MALLOC_|LANGUAGE=|LC_(?!CTYPE=C\.UTF-8$)|LANG=(?!C\.UTF-8$)"
@@ -51,10 +51,10 @@ class ForkServer:
         self._fork_exec = getattr(subprocess, "_fork_exec", None)
         self._posix_spawn = os.posix_spawn
         program = fork_server_process.__file__
-        lua = [*_ISOLATED, program, "lua", *zygote._paths()]
+        lua = [*_ISOLATED, program, "lua", *worker_pool._paths()]
         self._servers = [
             _Server([sys.executable, "-m", "telex"], [sys.executable, program, "telex"]),
-            _Server([*_ISOLATED, "-c", zygote._PROGRAM], lua),
+            _Server([*_ISOLATED, "-c", worker_pool._PROGRAM], lua),
         ]
         self.enabled = True
 

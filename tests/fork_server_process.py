@@ -157,7 +157,7 @@ def _text(fd: int, name: str) -> io.TextIOWrapper:
 def _run_telex(request: ForkRequest) -> NoReturn:
     import tempfile
 
-    from telex.cli import main as telex
+    from telex.__main__ import main as telex
 
     tempfile.tempdir = None
     sys.argv = ["telex", *request.args]

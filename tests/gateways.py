@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from telex.htty.byte_stream import memory_streams
+from htty.memory_stream import memory_streams
 from telex.htty.errors import ConnectionOver, StreamReset
 from telex.htty.gateway.gateway import Gateway
 from telex.htty.gateway.pages import Page

@@ -9,13 +9,14 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import http_client
 import web
 from telex.rpc.channel import Channel
 from telex.rpc.dialects.json_rpc import JsonRpc
 from telex.rpc.memory import memory_channels
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
-from telex.transports import http_client, stdio, unix, websocket
+from telex.transports import stdio, unix, websocket
 from telex.transports.channels import LSP, NDJSON, FramedChannel, Framing
 
 DIALECT = JsonRpc(batches=True, cancel_method="$/cancelRequest")

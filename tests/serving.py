@@ -53,11 +53,11 @@ def telex_child(environ: dict[str, str], work: Path, *args: str) -> Iterator[sub
 
 
 @contextlib.contextmanager
-def serving(directory: Path, **env: str) -> Iterator[Serve]:
+def serving(directory: Path, socket: str = "", **env: str) -> Iterator[Serve]:
     """Until the end of the block, at a unix socket and by HTTP."""
-    socket = directory / "telex.sock"
+    socket = socket or str(directory / "telex.sock")
     process = subprocess.Popen(
-        [sys.executable, "-m", "telex", "serve", "--socket", str(socket), "--http", "127.0.0.1:0"],
+        [sys.executable, "-m", "telex", "serve", "--socket", socket, "--http", "127.0.0.1:0"],
         env={**os.environ, "TELEX_HOME": str(directory / "home"), "TELEX_TOKEN": "", **env},
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

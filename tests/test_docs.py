@@ -103,6 +103,38 @@ def test_every_function_that_the_architecture_names_exists() -> None:
     assert not wrong, f"these were renamed or moved: {wrong}"
 
 
+def test_every_file_that_a_table_of_the_architecture_names_exists() -> None:
+    page = (ROOT / "docs" / "explain" / "architecture.md").read_text()
+    packages = page.partition("## The packages")[2].partition("\n## ")[0]
+    rows = re.findall(
+        r"^\|[^|]*\|(.*)\|$", re.sub(r"\((?:[^()]|\(\))*\)", "", packages), re.MULTILINE
+    )
+    named = [name for row in rows for name in re.findall(r"`([a-z][\w/.]*)`", row)]
+    there = {one.stem for one in SOURCE.rglob("*.py")} | {one.name for one in SOURCE.rglob("*")}
+    assert len(named) > 200
+    wrong = [name for name in named if name.rstrip("/").rpartition("/")[2] not in there]
+    assert not wrong, f"these were renamed, merged or moved: {wrong}"
+
+
+def test_every_file_that_a_package_lists_is_in_it() -> None:
+    """Written in the docstring of a package as `name   what it has`."""
+    wrong, count = [], 0
+    for package in SOURCE.rglob("__init__.py"):
+        words = ast.get_docstring(ast.parse(package.read_text())) or ""
+        for line in re.findall(r"^ *([a-z][\w/ ]*?)   +[^ →]+ (?!.*→)", words, re.MULTILINE):
+            names = [name.rstrip("/") for name in line.split()]
+            count += len(names)
+            wrong += [
+                f"{package.parent.name}: {name}" for name in names if not _is_in(package, name)
+            ]
+    assert count > 150
+    assert not wrong, f"these were renamed, merged or moved: {wrong}"
+
+
+def _is_in(package: Path, name: str) -> bool:
+    return (package.parent / name).exists() or (package.parent / f"{name}.py").exists()
+
+
 def _is_file(name: str) -> bool:
     """Whether a path on the page exists in the repository, in telex, or in one of its packages."""
     return (ROOT / name).exists() or (SOURCE / name).exists() or any(SOURCE.glob(f"*/{name}"))

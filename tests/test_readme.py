@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from serving import serving
-
 README = (Path(__file__).parent.parent / "README.md").read_text()
 
 
@@ -35,17 +33,3 @@ def test_the_first_test_passes_and_its_picture_matches_the_readme(tmp_path: Path
     arguments = ["vim.txt" if word == "vim.png" else word for word in shlex.split(shot)]
     telex(*arguments, cwd=tmp_path)
     assert "Move around" in (tmp_path / "vim.txt").read_text()
-
-
-def test_the_calls_from_any_language_work_in_order(tmp_path: Path) -> None:
-    lines = [
-        line
-        for line in block("sh", "telex call session.create").splitlines()
-        if line.startswith("telex call")
-    ]
-    assert len(lines) == 3
-    with serving(tmp_path) as server:
-        for line in lines:
-            _, verb, *arguments = shlex.split(line)
-            answer = telex(verb, "--to", server.unix, *arguments, cwd=tmp_path)
-    assert '"matched"' in answer

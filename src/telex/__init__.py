@@ -12,12 +12,12 @@ and may change. `docs/explain/architecture.md` describes the packages.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from telex.version import __version__ as __version__
 
-from telex.version import __version__
-
+TYPE_CHECKING = False  # not from `typing`, whose import takes as long as starting Python
 if TYPE_CHECKING:
+    from typing import Any
+
     from telex import agent as agent
     from telex import escapes as escapes
     from telex import htty as htty
@@ -54,10 +54,13 @@ if TYPE_CHECKING:
     from telex.automation.protocol import ScreenLink as ScreenLink
     from telex.automation.protocol import ScreenPalette as ScreenPalette
     from telex.automation.protocol import ScreenSnapshot as ScreenSnapshot
+    from telex.automation.protocol import SessionInput as SessionInput
     from telex.automation.screen_search import Found as Found
     from telex.automation.sync import Server as Server
     from telex.automation.sync import Terminal as Terminal
+    from telex.rpc.identity import Identity as Identity
     from telex.terminal.cells import Region as Region
+    from telex.terminal.input_state import InputState as InputState
     from telex.transports.errors import AccessDenied as AccessDenied
     from telex.transports.errors import CannotConnect as CannotConnect
     from telex.transports.errors import NoServer as NoServer
@@ -76,6 +79,8 @@ _MODULES = {
     "CannotConnect": "telex.transports.errors",
     "DualContext": "telex.automation.portal",
     "Found": "telex.automation.screen_search",
+    "Identity": "telex.rpc.identity",
+    "InputState": "telex.terminal.input_state",
     "Locator": "telex.automation.locators",
     "Matched": "telex.automation.protocol",
     "NoServer": "telex.transports.errors",
@@ -94,6 +99,7 @@ _MODULES = {
     "Server": "telex.automation.sync",
     "ServerGone": "telex.automation.errors",
     "SessionClosed": "telex.automation.errors",
+    "SessionInput": "telex.automation.protocol",
     "SessionProblem": "telex.automation.errors",
     "Terminal": "telex.automation.sync",
     "TimedOut": "telex.automation.errors",
@@ -106,55 +112,12 @@ _MODULES = {
 _PACKAGES = ("agent", "escapes", "htty", "match", "plugins", "recordings")
 """Public modules."""
 
-__all__ = [
-    "AccessDenied",
-    "Adapted",
-    "Ambiguous",
-    "AsyncAdapted",
-    "AsyncAttachment",
-    "AsyncLocator",
-    "AsyncServer",
-    "AsyncTerminal",
-    "Attachment",
-    "Cancelled",
-    "CannotConnect",
-    "DualContext",
-    "Found",
-    "Locator",
-    "Matched",
-    "NoServer",
-    "NotFound",
-    "NotPermitted",
-    "NotStarted",
-    "OpenedTwice",
-    "OutputChunk",
-    "PluginFailed",
-    "RecordingLost",
-    "Refused",
-    "Region",
-    "ScreenLink",
-    "ScreenPalette",
-    "ScreenSnapshot",
-    "Server",
-    "ServerGone",
-    "SessionClosed",
-    "SessionProblem",
-    "Terminal",
-    "TimedOut",
-    "__version__",
-    "adapt",
-    "agent",
-    "connect",
-    "escapes",
-    "htty",
-    "match",
-    "plugins",
-    "recordings",
-    "spawn",
-]
+__all__ = sorted([*_MODULES, *_PACKAGES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
+    import importlib
+
     if name in _PACKAGES:
         return importlib.import_module(f"telex.{name}")
     if name not in _MODULES:

@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from telex.automation.arguments import checks_arguments
+from telex.terminal.input_state import WaitingState
+from telex.terminal.patterns import Pattern, PatternError
 from telex.terminal.waits import matchers
 
 __all__ = [
@@ -20,6 +23,7 @@ __all__ = [
     "changed",
     "cursor",
     "exited",
+    "input_wanted",
     "lua",
     "matcher",
     "none_of",
@@ -46,22 +50,34 @@ def matcher(what: What) -> matchers.Matcher:
         what: A text on the screen, a compiled `re` pattern, or a matcher.
 
     Raises:
+        TypeError: It is none of these.
         ValueError: The pattern is of bytes, or has a flag that RE2 does not know.
+        Refused: The pattern is not valid in RE2.
 
     Example:
         assert telex.match.matcher("ready") == telex.match.text("ready")
     """
-    match what:
+    given: object = what
+    match given:
+        case "":
+            raise ValueError("what is an empty text, which every screen has; give a text")
         case str():
-            return matchers.ContainsText(what)
+            return matchers.ContainsText(given)
         case re.Pattern():
-            return matchers.ScreenRegex(_flags(what) + what.pattern)
-        case _:
-            return what
+            return regex(re2_source(given))
+        case _ if isinstance(given, matchers.Matcher):
+            return given
+    hint = "; a locator has its own wait()" if hasattr(what, "query") else ""
+    if isinstance(given, list | tuple | set | frozenset):
+        hint = "; for one of several use telex.match.any_of('a', 'b'), each on its own"
+    raise TypeError(
+        "what must be a str, a compiled pattern of str or a matcher of telex.match; given is the "
+        f"{type(what).__name__}{hint}"
+    )
 
 
-def _flags(pattern: re.Pattern[str]) -> str:
-    """Return the flags of a pattern in RE2's notation. Raises ValueError for an unknown flag."""
+def re2_source(pattern: re.Pattern[str]) -> str:
+    """Return a compiled pattern in RE2's notation. Raises ValueError for an unknown flag."""
     if not isinstance(pattern.pattern, str):
         raise ValueError("the pattern is of bytes; the screen is text, so use a pattern of str")
     flags = re.RegexFlag(pattern.flags) & ~re.UNICODE
@@ -69,10 +85,11 @@ def _flags(pattern: re.Pattern[str]) -> str:
         raise ValueError(f"unsupported flag {unknown!r}; use IGNORECASE, MULTILINE or DOTALL")
     letters = {re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s"}
     given = "".join(letter for flag, letter in letters.items() if flag in flags)
-    return f"(?{given})" if given else ""
+    return f"(?{given}){pattern.pattern}" if given else pattern.pattern
 
 
-def text(value: str, since: matchers.Since | None = None) -> matchers.Matcher:
+@checks_arguments
+def text(value: str, *, since: matchers.Since | None = None) -> matchers.Matcher:
     """Match when this text is on the screen.
 
     Args:
@@ -86,7 +103,8 @@ def text(value: str, since: matchers.Since | None = None) -> matchers.Matcher:
     return matchers.ContainsText(value, since)
 
 
-def regex(pattern: str, since: matchers.Since | None = None) -> matchers.Matcher:
+@checks_arguments
+def regex(pattern: str, *, since: matchers.Since | None = None) -> matchers.Matcher:
     """Match when the screen matches a pattern.
 
     Args:
@@ -95,14 +113,26 @@ def regex(pattern: str, since: matchers.Since | None = None) -> matchers.Matcher
             the end of the screen; with `(?m)` also the end of a line.
         since: A mark; see `Terminal.wait`.
 
+    Raises:
+        Refused: The pattern is not valid in RE2.
+
     Example:
         found = term.wait(telex.match.regex(r"version (\\d+)"))
         print(found.evidence["capture"])
     """
+    try:
+        Pattern(pattern)
+    except PatternError as reason:
+        from telex.automation.errors import Refused
+        from telex.redaction import Redactor
+
+        shown = Redactor().quote(pattern)
+        raise Refused(f"the pattern {shown} is not valid: {reason}", {}) from None
     return matchers.ScreenRegex(pattern, since)
 
 
-def printed(value: str, since: matchers.Since | None = None) -> matchers.Matcher:
+@checks_arguments
+def printed(value: str, *, since: matchers.Since | None = None) -> matchers.Matcher:
     """Match when this text was printed, even if it has scrolled off or was cleared.
 
     Args:
@@ -115,6 +145,7 @@ def printed(value: str, since: matchers.Since | None = None) -> matchers.Matcher
     return matchers.TranscriptContains(value, since)
 
 
+@checks_arguments
 def absent(value: str) -> matchers.Matcher:
     """Match when this text is not on the screen.
 
@@ -127,6 +158,7 @@ def absent(value: str) -> matchers.Matcher:
     return matchers.TextAbsent(value)
 
 
+@checks_arguments
 def title(value: str) -> matchers.Matcher:
     """Match when the window title contains this text.
 
@@ -139,6 +171,7 @@ def title(value: str) -> matchers.Matcher:
     return matchers.Title(value)
 
 
+@checks_arguments
 def cursor(row: int, col: int) -> matchers.Matcher:
     """Match when the cursor is at this cell.
 
@@ -152,6 +185,7 @@ def cursor(row: int, col: int) -> matchers.Matcher:
     return matchers.CursorAt(matchers.CellPosition(row, col))
 
 
+@checks_arguments
 def stable(milliseconds: int = 250) -> matchers.Matcher:
     """Match when the screen has not changed, and nothing was typed, for some time.
 
@@ -164,6 +198,7 @@ def stable(milliseconds: int = 250) -> matchers.Matcher:
     return matchers.ScreenStable(matchers.Stability(milliseconds, "change"))
 
 
+@checks_arguments
 def changed(since: matchers.Since) -> matchers.Matcher:
     """Match when the screen has changed since a mark: its text, or a style.
 
@@ -178,6 +213,7 @@ def changed(since: matchers.Since) -> matchers.Matcher:
     return matchers.ScreenChanged(since)
 
 
+@checks_arguments
 def exited(code: int | None = None) -> matchers.Matcher:
     """Match when the program has ended.
 
@@ -191,6 +227,24 @@ def exited(code: int | None = None) -> matchers.Matcher:
     return matchers.ProcessExited() if code is None else matchers.ExitCode(code)
 
 
+@checks_arguments
+def input_wanted(*kinds: WaitingState) -> matchers.Matcher:
+    """Match when the program waits for input. The evidence has the `state`, the `prompt`, the
+    `choices` of a menu and their `selected` one.
+
+    Args:
+        kinds: The kinds of input that count: "line", "password", "key", "menu", "pager", "editor"
+            and "shell". None of them for all.
+
+    Example:
+        term.type("make\\n")
+        found = term.wait(telex.match.input_wanted())
+        print(found.evidence["state"], found.evidence["prompt"])
+    """
+    return matchers.InputWanted(kinds)
+
+
+@checks_arguments
 def lua(plugin: str, predicate: str, /, **params: Any) -> matchers.Matcher:
     """Match when a predicate of a Lua plugin returns true.
 
@@ -202,6 +256,7 @@ def lua(plugin: str, predicate: str, /, **params: Any) -> matchers.Matcher:
     return matchers.Lua(matchers.Predicate(plugin, predicate, params))
 
 
+@checks_arguments
 def any_of(*what: What) -> matchers.Matcher:
     """Match when one of these matches. The evidence says which.
 
@@ -211,9 +266,10 @@ def any_of(*what: What) -> matchers.Matcher:
     Example:
         term.wait(telex.match.any_of("ready", telex.match.exited()))
     """
-    return matchers.AnyOf(tuple(matcher(one) for one in what))
+    return matchers.AnyOf(_several("any_of", what))
 
 
+@checks_arguments
 def all_of(*what: What) -> matchers.Matcher:
     """Match when all of these match at the same moment.
 
@@ -223,9 +279,16 @@ def all_of(*what: What) -> matchers.Matcher:
     Example:
         term.wait(telex.match.all_of("ready", telex.match.stable(50)))
     """
-    return matchers.AllOf(tuple(matcher(one) for one in what))
+    return matchers.AllOf(_several("all_of", what))
 
 
+def _several(name: str, what: tuple[What, ...]) -> tuple[matchers.Matcher, ...]:
+    if not what:
+        raise ValueError(f"{name} needs at least one text, pattern or matcher")
+    return tuple(map(matcher, what))
+
+
+@checks_arguments
 def none_of(*what: What) -> matchers.Matcher:
     """Match when none of these matches.
 
@@ -235,4 +298,4 @@ def none_of(*what: What) -> matchers.Matcher:
     Example:
         term.wait(telex.match.none_of("error", "failed"))
     """
-    return matchers.Not(any_of(*what))
+    return matchers.Not(matchers.AnyOf(_several("none_of", what)))

@@ -15,7 +15,6 @@ from telex.terminal.playback import FrameIndex
 from telex.terminal.recording import NotARecording, read_recording
 from telex.terminal.recording_comparison import RecordingDifference, compare
 from telex.terminal.recording_search import Sighting, search, text_pattern
-from telex.terminal.screen_difference import screen_differences
 from telex.terminal.waits.matchers import ScreenRegex
 
 if TYPE_CHECKING:
@@ -158,8 +157,7 @@ def _words(found: RecordingDifference) -> list[str]:
     words: list[str] = []
     if found.first is not None or not found.same_end:
         old, new = found.first or found.last
-        words += [said for row in found.rows(old, new) for said in row.says]
-        words += screen_differences(old.screen, new.screen)
+        words += map(str, found.told(old, new))
     if found.exits[0] != found.exits[1]:
         words.append(f"exit code: {found.exits[0]} → {found.exits[1]}")
     return words

@@ -116,6 +116,14 @@ screen = "1\\n2\\n3\\n4\\n5\\n6\\n7\\n"
     assert seen["completed_turn_stable_ms"] == 300
 
 
+def test_a_screen_of_at_most_six_rows_is_all_body() -> None:
+    for count in range(1, 9):
+        rows = [f"row {n}" for n in range(count)]
+        seen = Fixture("a", "\n".join(rows), Expected(state="a")).context()
+        body, status = (rows, []) if count <= 6 else (rows[:-3], rows[-3:])
+        assert (seen["body_text"], seen["status_text"]) == ("\n".join(body), "\n".join(status))
+
+
 def test_absent_expectations_are_not_compared() -> None:
     assert not differences(Expected(state="ready"), said(rule="r", metadata={"a": 1}))
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent.model_agents import Answer, fix_a_bug, scripted_model
 from telex.agent.store import verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from agent.model_agents import Conversation
 
     Message = dict[str, Any]
 
@@ -84,8 +89,8 @@ class Driven:
 
 
 @contextmanager
-def agent(home: Path, work: Path) -> Iterator[Driven]:
-    argv = [sys.executable, "-m", "telex", "agent", "--script", "s.json"]
+def agent(home: Path, work: Path, *options: str) -> Iterator[Driven]:
+    argv = [sys.executable, "-m", "telex", "agent", *options]
     environ = {**os.environ, "TELEX_HOME": str(home)}
     with subprocess.Popen(
         argv, env=environ, cwd=work, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -102,6 +107,39 @@ def script(work: Path) -> None:
     add = {"tool": "shell", "arguments": {"command": "echo x >> ran"}}
     steps = [*texts, add, *texts, {"final": "{input}"}]
     (work / "s.json").write_text(json.dumps({"name": "s", "steps": steps}))
+
+
+def decide(conversation: Conversation) -> Answer:
+    """A model that does the same as the script, once in each run."""
+    if len(conversation.results) < len(conversation.said):
+        return Answer("1" * 50, [("shell", {"command": "echo x >> ran"})], "2" * 50)
+    return Answer("go")
+
+
+@contextmanager
+def model(home: Path) -> Iterator[None]:
+    """Configure a model whose server runs in a thread."""
+    started, stop = threading.Event(), asyncio.Event()
+    urls: list[str] = []
+
+    async def serving() -> None:
+        async with scripted_model.serve(decide) as server:
+            urls.append(server.url)
+            started.set()
+            await stop.wait()
+
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_until_complete, args=(serving(),))
+    thread.start()
+    try:
+        assert started.wait(30)
+        home.mkdir(mode=0o700)
+        (home / "config.toml").write_text(fix_a_bug.configuration(urls[0]))
+        yield
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        loop.close()
 
 
 def until_killed(driven: Driven, lines: int) -> Told:
@@ -142,14 +180,29 @@ def _kind(event: object) -> object:
 def test_kill_9_of_the_agent_neither_loses_nor_repeats_events_or_actions(
     tmp_path: Path, counted: Callable[[int, int], int]
 ) -> None:
-    chance, kills, heard = random.Random(15), counted(4, 1000), 0
-    work, home, file = tmp_path / "work", tmp_path / "home", tmp_path / "work/ran"
+    work = tmp_path / "work"
     work.mkdir()
     script(work)
+    killed_again_and_again(tmp_path, counted(4, 1000), "--script", "s.json")
+
+
+@pytest.mark.counted
+def test_kill_9_of_an_agent_with_a_model_neither_loses_nor_repeats_events_or_actions(
+    tmp_path: Path, counted: Callable[[int, int], int]
+) -> None:
+    (tmp_path / "work").mkdir()
+    with model(tmp_path / "home"):
+        killed_again_and_again(tmp_path, counted(2, 300))
+
+
+def killed_again_and_again(tmp_path: Path, kills: int, *options: str) -> None:
+    chance, heard = random.Random(15), 0
+    work, home, file = tmp_path / "work", tmp_path / "home", tmp_path / "work/ran"
+    few = () if options else (5, 8, 11)  # a run of the model has fewer messages
     last: Told | None = None
     ends: dict[str | None, int] = {}
     for _ in range(kills + 1):
-        with agent(home, work) as driven:
+        with agent(home, work, *options) as driven:
             if last is not None and last.run_id is not None:
                 after = told_again(driven, last.run_id)
                 check(last, after, len(file.read_text()) // 2 if file.exists() else 0)
@@ -157,7 +210,7 @@ def test_kill_9_of_the_agent_neither_loses_nor_repeats_events_or_actions(
                 ends[after.status] = ends.get(after.status, 0) + 1
             file.unlink(missing_ok=True)
             last = until_killed(
-                driven, chance.choice((2, chance.randrange(45), chance.randrange(45)))
+                driven, chance.choice((2, chance.randrange(45), chance.randrange(45), *few))
             )
     [database] = home.rglob("telex.db")
     assert verify(database).problems == ()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent.holding import held
-from agent.ui_side import ALL, an_agent
+from agent.ui_side import ALL, HALF_CLOSED, an_agent
 from telex.agent.cores.builtin import BuiltinCore
 from telex.agent.cores.scripted import ScriptedCore, ScriptStep
 from telex.agent.feeds import Notice, RunFeed
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from telex.agent.cores import CoreContext, CoreOutput, RunInput
     from telex.agent.store import StoredEvent, StoredQuestion
+
+pytestmark = pytest.mark.usefixtures("every_transport")
 
 RETURNING = {**ALL, "supports_run_attach": True}
 
@@ -163,7 +165,7 @@ class Listening:
     capabilities = UiCapabilities(supports_request_cancel=True)
 
     def __init__(self, name: str = "") -> None:
-        self.name = name
+        self.name = self.author = name
         self.peer = self
         self.feeds: dict[str, RunFeed] = {}
         self.told: list[tuple[str, object]] = []
@@ -296,22 +298,6 @@ async def test_after_a_restart_a_question_about_a_changed_file_is_replaced(
         assert (agent.root / "a").read_text() == "new and more"
 
 
-async def test_a_core_that_diverges_after_a_restart_does_nothing(
-    tmp_path: Path,
-) -> None:
-    write = ScriptStep(tool="write", arguments={"file_path": "one", "content": "1"})
-    async with an_agent(tmp_path, ScriptedCore("s", [ScriptStep(text="a"), write])) as agent:
-        ui = await agent.connect(**RETURNING)
-        run = await ui.start("go")
-        await ui.until("ui.confirm.request")
-        await ui.leave()
-    async with an_agent(tmp_path, ScriptedCore("s", [write, write]), mode="full") as agent:
-        back = await agent.connect(**RETURNING)
-        await back.call("run.attach", {"run_id": run})
-        assert await back.until_ended(run) == "error"
-        assert not (agent.root / "one").exists()
-
-
 async def test_a_run_that_awaits_an_answer_since_before_a_restart_can_be_cancelled(
     tmp_path: Path,
 ) -> None:
@@ -357,6 +343,7 @@ async def test_a_question_asked_while_its_ui_is_disconnected_waits_for_it(tmp_pa
         assert back.final(run) == "me"
 
 
+@pytest.mark.parametrize("every_transport", HALF_CLOSED, indirect=True)
 async def test_the_end_of_input_leaves_a_question_open_for_a_ui_that_may_reconnect(
     tmp_path: Path,
 ) -> None:
@@ -365,7 +352,7 @@ async def test_the_end_of_input_leaves_a_question_open_for_a_ui_that_may_reconne
         run = await ui.start("run touch done")
         question = await ui.until("ui.confirm.request")
         ui.finish()
-        await ui._serving
+        await ui.until_closed()
         [waiting] = await agent.runtime.store.pending(run)
         assert waiting.id == question["id"]
 

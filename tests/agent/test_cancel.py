@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from agent.ui_side import Agent, Ui
     from telex.agent.cores import CoreContext, CoreOutput, RunInput
 
+pytestmark = pytest.mark.usefixtures("every_transport")
+
 EVERYTHING = ScriptedCore(
     "everything",
     [

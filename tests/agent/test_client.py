@@ -81,7 +81,8 @@ async def test_the_functions_given_are_the_capabilities_announced() -> None:
         assert agent.server == agent_api.PeerInfo("a runtime", "9")
         named = agent.server_capabilities
         assert not any(getattr(named, name) for name in named.__struct_fields__)
-    always = {"supports_request_cancel": True, "supports_todos": True}
+    words = ("request_cancel", "todos", "parallel_questions")
+    always = {f"supports_{word}": True for word in words}
     assert runtime.hello["ui_capabilities"] == always
     assert runtime.hello["client"] == {"name": "telex", "version": telex.__version__}
     runtime = introduced(server_capabilities={"supports_run_steer": True, "supports_new": True})
@@ -89,6 +90,7 @@ async def test_the_functions_given_are_the_capabilities_announced() -> None:
         "confirm": bool,
         "prompt": str,
         "pick": list,
+        "clipboard": str,
         "deltas": True,
         "keep_questions": True,
         "client": agent_api.PeerInfo("mine", "2"),
@@ -97,7 +99,7 @@ async def test_the_functions_given_are_the_capabilities_announced() -> None:
     async with agent_api.in_process(runtime, **options) as agent:
         assert agent.server_capabilities.supports_run_steer
         assert not agent.server_capabilities.supports_run_diff
-    words = ("confirm", "prompt", "pick", "deltas", "run_attach", "markdown")
+    words = ("confirm", "prompt", "pick", "clipboard_read", "deltas", "run_attach", "markdown")
     assert runtime.hello["ui_capabilities"] == {
         **always,
         **{f"supports_{word}": True for word in words},
@@ -123,6 +125,35 @@ async def test_a_runtime_that_cannot_be_used_is_an_error(
 ) -> None:
     with pytest.raises(error, match=words):
         async with agent_api.in_process(runtime):
+            pass
+
+
+async def test_a_client_chooses_its_workspace_and_sees_which_one_it_got(tmp_path: Path) -> None:
+    async with an_agent(tmp_path, mode="trusted") as agent:
+        async with agent.client() as client:
+            assert client.workspace is not None
+            assert client.workspace.mode == "trusted"
+        chosen = agent_api.WorkspaceChoice(mode="minimal")
+        async with agent.client(workspace=chosen) as client:
+            root = str(agent.root)
+            assert client.workspace == agent_api.WorkspaceInfo(root, root, "minimal", False)
+        weaker = agent_api.WorkspaceChoice(mode="full")
+        async with agent.client(workspace=weaker) as client:  # in the runtime's own process
+            assert client.workspace is not None
+            assert client.workspace.mode == "full"
+        with pytest.raises(agent_api.InvalidParams, match=r"no such directory|No such file"):
+            async with agent.client(workspace=agent_api.WorkspaceChoice("/nowhere/at/all")):
+                pass
+
+
+async def test_a_runtime_that_ignores_the_chosen_workspace_is_not_used() -> None:
+    async with agent_api.in_process(plain := introduced()) as agent:
+        assert agent.workspace is None
+    assert "workspace" not in plain.hello
+    with pytest.raises(agent_api.InvalidParams, match="does not let a client choose"):
+        async with agent_api.in_process(
+            introduced(), workspace=agent_api.WorkspaceChoice("/somewhere")
+        ):
             pass
 
 

@@ -48,6 +48,10 @@ class Person:
         self.asked.append(question.title)
         return [question.items[-1].id] if self.ok else []
 
+    def clipboard(self, question: agent_api.UiClipboardReadParams) -> str:
+        self.asked.append(question.purpose)
+        return "copied"
+
 
 @dataclass
 class Place:
@@ -71,7 +75,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str
     with telex_child(environ, work, "agent", "--diagnostics", *doors) as child:
         assert child.stderr is not None
         told = [child.stderr.readline() for _ in range(3)]
-        urls = [found[1] for line in told if (found := re.search(r"(http://\S+)", line))]
+        urls = [found[1] for line in told if (found := re.search(r"(http://\S+/rpc/agent)", line))]
         assert urls, told
         yield work, f"unix:{work / 'a.sock'}", urls[0]
 
@@ -89,7 +93,8 @@ def connected(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Place]:
     person = Person()
-    ui: Any = {"confirm": person.confirm, "prompt": person.prompt, "pick": person.pick}
+    names = ("confirm", "prompt", "pick", "clipboard")
+    ui: Any = {name: getattr(person, name) for name in names}
     with contextlib.ExitStack() as stack:
         if request.param == "stdio":
             work = _work(tmp_path_factory)
@@ -237,9 +242,50 @@ def test_a_tool_is_called_with_and_without_a_question(place: Place) -> None:
         place.agent.tool_call("nothing")
 
 
+def test_the_clipboard_is_read_after_a_question(place: Place) -> None:
+    assert place.agent.tool_call("clipboard_read", {}).result == "copied"
+    assert place.person.asked == ["Run tool?", "text_paste"]
+
+
+def test_an_image_is_sent_with_a_message(place: Place) -> None:
+    with pytest.raises(agent_api.InvalidParams, match="builtin does not see images"):
+        place.agent.run_start("look", images=[b"GIF89a"], new_session=True)
+
+
 def test_the_todo_list_of_tool_calls_is_kept(place: Place) -> None:
     place.agent.tool_call("todo", {"action": "new", "entries": [{"content": "water"}]})
     assert [entry["content"] for entry in place.agent.todos] == ["water"]
+
+
+def test_files_of_the_workspace_are_listed_read_and_searched(place: Place) -> None:
+    listed = place.agent.workspace_list(match="apy").entries
+    assert [(entry.path, entry.kind, entry.size) for entry in listed] == [("a.py", "file", 8)]
+    assert place.agent.workspace_read("a.py").text == "print()\n"
+    (found,) = place.agent.workspace_search("print", glob="*.py").matches
+    assert (found.path, found.line) == ("a.py", 1)
+
+
+def test_a_session_is_exported_and_its_changes_are_undone(place: Place) -> None:
+    name = f"undo-{place.name}"
+    run = place.agent.run_start(f"write {name}: a line", new_session=True)
+    run.wait()
+    exported = place.agent.history_export(run.session_id)
+    text = place.agent.artifact_read(exported.artifact_id).text
+    assert f"## You\n\nwrite {name}: a line" in text
+    assert "+a line" in place.agent.artifact_read(f"diff:{run.run_id}").text
+    (undone,) = place.agent.history_undo(run.session_id).files
+    assert (undone.path, undone.action) == (name, "deleted")
+    assert not (place.work / name).exists()
+
+
+def test_the_todo_list_of_a_session_is_read_and_replaced(place: Place) -> None:
+    run = place.agent.run_start("todo water", new_session=True)
+    run.wait()
+    assert [one["content"] for one in place.agent.todos_get(run.session_id).todos] == ["water"]
+    kept = place.agent.todos_set(run.session_id, [{"content": "rest"}]).todos
+    assert kept == place.agent.todos_get(run.session_id).todos
+    with pytest.raises(agent_api.InvalidParams):
+        place.agent.todos_set(run.session_id, [{"content": ""}])
 
 
 def test_a_command_of_the_person_runs_in_the_workspace(place: Place) -> None:

@@ -33,7 +33,7 @@ from telex.agent.permissions.confirmation import (
     RefusedCall,
 )
 from telex.agent.permissions.read_only_programs import READERS
-from telex.agent.permissions.workspace_permissions import WorkspacePermissions
+from telex.agent.permissions.workspace_permissions import RememberedAnswers, WorkspacePermissions
 from telex.agent.protocol.ui_requests import UiConfirmResult
 from telex.agent.questions import UiAnswer
 from telex.processes.sandbox import Kernel, asked_kernel
@@ -51,7 +51,7 @@ KERNEL = asked_kernel()
 pytestmark = pytest.mark.skipif(
     not (KERNEL.landlock and KERNEL.machine), reason="this kernel has no Landlock, or no filters"
 )
-NOTHING_REMEMBERED = cast("Store", None)
+NOTHING_REMEMBERED = RememberedAnswers(cast("Store", None))
 """The tests remember no answer, so no store is needed."""
 STOPPED = "by the kernel's sandbox"
 
@@ -76,14 +76,15 @@ class Workspace:
     def permissions(self, mode: str) -> WorkspacePermissions:
         layers = [RuleLayer("user", self.rules)]
         return WorkspacePermissions(
-            str(self.root), str(self.home), Mode(mode), layers, trusted=self.trusted
+            *(str(self.root), str(self.home), NOTHING_REMEMBERED, Mode(mode), layers),
+            trusted=self.trusted,
         )
 
     async def confirm(
         self, text: str, mode: str = "minimal", tool: str = "shell", **more: object
     ) -> AllowedCall | RefusedCall | FailedCall:
         arguments = {"command": text, **more} if tool == "shell" else {"pattern": text, **more}
-        confirmer = Confirmer(self.permissions(mode), NOTHING_REMEMBERED, self.kernel)
+        confirmer = Confirmer(self.permissions(mode), self.kernel)
         found = await confirmer.confirm(TOOLS.prepare(tool, arguments), self.context)
         if isinstance(found, ConfirmQuestion):
             return await confirmer.settle(found, self._ask(found))

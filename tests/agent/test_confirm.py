@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent.ui_side import ALL, an_agent
+from agent.ui_side import ALL, HALF_CLOSED, an_agent
+from telex.agent import PeerInfo, UiConfirmResult, connect
 from telex.agent.cores.scripted import ScriptedCore, ScriptStep
 from telex.agent.permissions import Permission, PermissionRequest
-from telex.agent.permissions.workspace_permissions import WorkspacePermissions
+from telex.agent.permissions.workspace_permissions import RememberedAnswers, WorkspacePermissions
 from telex.agent.store import Store
 from telex.processes.shielded import run_in_thread
+from telex.transports import unix
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from agent.ui_side import Agent, Message, Ui
+    from telex.rpc.channel import Channel
+
+pytestmark = pytest.mark.usefixtures("every_transport")
 
 TOUCH = "run touch done"
 
@@ -388,6 +395,7 @@ async def test_a_disconnected_ui_counts_as_a_no(tmp_path: Path) -> None:
         assert not ran(agent)
 
 
+@pytest.mark.parametrize("every_transport", HALF_CLOSED, indirect=True)
 async def test_a_ui_whose_input_ended_counts_as_a_no_and_receives_the_end(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
@@ -509,6 +517,10 @@ async def test_remembered_rules_count_from_then_on_and_after_a_restart(tmp_path:
         run, other = await asked(ui, "run touch other")
         ui.answer(other, {"ok": False, "reason": "never", "remember": True})
         await ui.until_ended(run)
+        decided = await agent.runtime.store.decisions()
+        by = {re.sub(r"\S+ \(pid", "program (pid", one.by).partition(" as ")[0] for one in decided}
+        assert by <= {"in process", f"program (pid {os.getpid()})", 'token "default"'}
+        assert len(decided) == 2
     (tmp_path / "work" / "done").unlink()
     async with an_agent(tmp_path) as agent:
         ui = await agent.connect(**ALL)
@@ -521,15 +533,42 @@ async def test_remembered_rules_count_from_then_on_and_after_a_restart(tmp_path:
         assert not (agent.root / "other").exists()
 
 
+async def test_an_answer_has_the_process_that_gave_it_whatever_name_the_ui_chose(
+    tmp_path: Path,
+) -> None:
+    serving: list[asyncio.Task[None]] = []
+
+    def serve(channel: Channel) -> None:
+        serving.append(asyncio.create_task(agent.server.converse(channel)))
+
+    socket = tmp_path / "agent.sock"
+    remember = UiConfirmResult(ok=True, remember=True)
+    spoof = PeerInfo("token", "admin (pid 1)")
+    async with an_agent(tmp_path) as agent, unix.listen(socket, serve):
+        async with connect(f"unix:{socket}", confirm=lambda _: remember, client=spoof) as ui:
+            run = await ui.run_start("run touch done")
+            await run.wait()
+        await asyncio.gather(*serving)
+        [decided] = await agent.runtime.store.decisions()
+    assert decided.by.endswith(f"pid {os.getpid()}) as token admin (pid 1)")
+
+
 async def test_a_remembered_rule_counts_in_no_other_workspace(tmp_path: Path) -> None:
     store = await Store.open(tmp_path / "agent.db")
     try:
-        here, there = (WorkspacePermissions(f"/w/{name}", "/home/me") for name in ("here", "there"))
+        answers, later = RememberedAnswers(store), RememberedAnswers(store)
+        here = WorkspacePermissions("/w/here", "/home/me", answers)
         [scope] = here.judge.judge(PermissionRequest("deploy", {}, "/w/here")).remember
         asked = await store.ask(None, "ui.confirm.request", b"{}", b"")
-        await here.remember(store, scope, allowed=True, by="me", request_id=asked.id)
-        for one, decision in ((here, Permission.ALLOW), (there, Permission.ASK)):
-            await one.load(store)
+        await answers.remember("/w/here", scope, allowed=True, by="me", request_id=asked.id)
+        await later.load()
+        there = WorkspacePermissions("/w/there", "/home/me", answers)
+        restarted = WorkspacePermissions("/w/here", "/home/me", later)
+        for one, decision in (
+            (here, Permission.ALLOW),
+            (there, Permission.ASK),
+            (restarted, Permission.ALLOW),
+        ):
             assert one.judge.judge(PermissionRequest("deploy", {}, one.root)).decision is decision
     finally:
         await store.close()
@@ -679,6 +718,7 @@ async def test_a_call_too_long_to_be_shown_is_neither_asked_about_nor_run(tmp_pa
         assert not ran(agent)
 
 
+@pytest.mark.parametrize("every_transport", HALF_CLOSED, indirect=True)
 async def test_a_tool_call_that_no_ui_can_answer_any_more_does_not_wait(tmp_path: Path) -> None:
     """Also if the UI may reconnect: it can reattach to a run, but not to a tool call."""
     async with an_agent(tmp_path) as agent:

@@ -49,7 +49,7 @@ def printed(root: Path, command: str) -> str:
     done = subprocess.run(
         ["/bin/sh", "-c", command], cwd=root, env=environment, capture_output=True, timeout=20
     )
-    return done.stdout.decode()
+    return done.stdout.decode("utf-8", "replace")  # objects of git are bytes
 
 
 OUTSIDE = """

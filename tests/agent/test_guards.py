@@ -196,7 +196,8 @@ async def test_an_unasked_command_gets_an_environment_that_does_not_change_its_m
         own.write_text("#!/bin/sh\ntouch own-ran\n")
         own.chmod(0o755)
         first.write_text("touch first-ran\n")
-        agent.runtime.context.environment = {
+        workspace = await agent.workspace()
+        workspace.context.environment = {
             "PATH": f"{own.parent}:{os.environ['PATH']}",
             "BASH_ENV": str(first),
             "ENV": str(first),
@@ -215,7 +216,8 @@ async def test_only_an_approved_command_gets_variables_that_change_programs(
 ) -> None:
     acting = {"GIT_EXTERNAL_DIFF": "a", "LD_AUDIT": "", "LESSOPEN": "b", "PYTHONPATH": "c"}
     async with an_agent(tmp_path, mode="minimal" if is_asked else "full") as agent:
-        agent.runtime.context.environment = {"PATH": os.environ["PATH"], "X": "x", **acting}
+        workspace = await agent.workspace()
+        workspace.context.environment = {"PATH": os.environ["PATH"], "X": "x", **acting}
         ui = await agent.connect(**ALL)
         run = await ui.start("run printenv")
         if is_asked:
@@ -318,13 +320,13 @@ async def test_only_read_only_commands_get_a_git_that_runs_no_programs(
 ) -> None:
     """A `git push` that a rule or the mode allows needs ssh and its hooks."""
     async with an_agent(tmp_path, mode=mode) as agent:
-        confirmer = agent.runtime.confirmer
-        call = agent.runtime.tools.prepare("shell", {"command": "ls"})
-        context = agent.runtime.context.tool_context(TodoList())
+        workspace = await agent.workspace()
+        confirmer = workspace.confirmer
+        call = workspace.tools.prepare("shell", {"command": "ls"})
+        context = workspace.context.tool_context(TodoList())
         if has_rule:
             rule = ToolRule(Permission.ALLOW, "shell", command=("ls",))
             confirmer.permissions.layers = [RuleLayer("user", (rule,))]
-            confirmer.permissions._new_judge()
         verdict = await confirmer.confirm(call, context)
         assert isinstance(verdict, AllowedCall)
         restricted = "GIT_CONFIG_COUNT" in verdict.context.environment

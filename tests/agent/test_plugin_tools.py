@@ -71,7 +71,7 @@ async def agent_with_plugins(
     assert not [one.refusal for one in found if one.refusal]
     core = ScriptedCore("s", [*steps])
     async with PluginSupervisors(found) as keepers:
-        tools = ToolRegistry(BUILTIN_TOOLS, PluginToolSource(keepers).named)
+        tools = ToolRegistry(BUILTIN_TOOLS, PluginToolSource(keepers))
         async with an_agent(directory.parent, core, mode=mode, tools=tools) as agent:
             yield agent, keepers
 

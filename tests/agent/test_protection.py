@@ -15,7 +15,7 @@ from telex.agent.permissions.confirmation import (
     ConfirmQuestion,
     RefusedCall,
 )
-from telex.agent.permissions.workspace_permissions import WorkspacePermissions
+from telex.agent.permissions.workspace_permissions import RememberedAnswers, WorkspacePermissions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,15 +23,17 @@ if TYPE_CHECKING:
     from telex.agent.store import Store
     from telex.agent.tools.tool import ToolContext
 
-NOTHING_REMEMBERED = cast("Store", None)
+NOTHING_REMEMBERED = RememberedAnswers(cast("Store", None))
 SECRET = "opensesame"
 
 
 async def said(context: ToolContext, home: Path, text: str, *rules: ToolRule) -> str | RefusedCall:
     permissions = WorkspacePermissions(
-        str(context.sandbox.root), str(home), Mode.MINIMAL, [RuleLayer("user", rules)], trusted=True
+        *(str(context.sandbox.root), str(home), NOTHING_REMEMBERED, Mode.MINIMAL),
+        [RuleLayer("user", rules)],
+        trusted=True,
     )
-    confirmer = Confirmer(permissions, NOTHING_REMEMBERED)
+    confirmer = Confirmer(permissions)
     call = TOOLS.prepare("shell", {"command": text})
     found = await confirmer.confirm(call, context)
     if isinstance(found, ConfirmQuestion):

@@ -263,7 +263,7 @@ async def test_the_model_list_has_the_builtin_model_and_its_details(tmp_path: Pa
             "current": "builtin",
         }
         assert (await ui.call("model.list", {"include_details": True}))["details"] == {
-            "builtin": {}
+            "builtin": {"supports_images": False}
         }
         assert await ui.call("model.set", {"name": "builtin", "provider": "builtin"}) == {
             "provider": "builtin",
@@ -401,7 +401,7 @@ async def test_a_command_of_the_person_runs_outside_any_run(tmp_path: Path) -> N
             assert (await ui.refusal("shell.exec", params)).code == -32602, params
 
 
-async def test_signing_out_asks_first_and_says_that_nothing_is_stored(tmp_path: Path) -> None:
+async def test_signing_out_asks_first_and_forgets_the_stored_keys(tmp_path: Path) -> None:
     async with an_agent(tmp_path) as agent:
         mute = await agent.connect()
         no = {"ok": False, "auth_cleared": False, "session_cleared": False, "cancelled": True}
@@ -412,13 +412,17 @@ async def test_signing_out_asks_first_and_says_that_nothing_is_stored(tmp_path: 
         asked = ui.send("auth.logout", {})
         question = await ui.until("ui.confirm.request")
         assert question["params"]["danger_level"] == "danger"
-        assert "No credentials are stored" in question["params"]["message"]
+        assert "telex agent login" in question["params"]["message"]
         ui.answer(question, {"ok": False})
         assert await ui.reply(asked) == no
         asked = ui.send("auth.logout", {})
         ui.answer(await ui.until("ui.confirm.request"), {"ok": True})
         yes = {"ok": True, "auth_cleared": False, "session_cleared": True}
         assert await ui.reply(asked) == yes
+        agent.runtime.models.forget_keys = lambda: ("openai",)
+        asked = ui.send("auth.logout", {"clear_session": False})
+        ui.answer(await ui.until("ui.confirm.request"), {"ok": True})
+        assert await ui.reply(asked) == {**yes, "auth_cleared": True, "session_cleared": False}
 
 
 async def test_store_failures_have_the_codes_of_the_spec(tmp_path: Path) -> None:

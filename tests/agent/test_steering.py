@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from agent.ui_side import Ui
 
+pytestmark = pytest.mark.usefixtures("every_transport")
+
 SAID = "hidden_user_message"
 
 

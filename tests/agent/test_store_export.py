@@ -136,7 +136,7 @@ FLAWS: dict[str, Callable[[bytes], bytes]] = {
     "no first line": lambda export: export[export.index(b"\n") + 1 :],
     "more after the end": lambda export: export + export,
     "two first lines": lambda export: export.splitlines(keepends=True)[0] + export,
-    "another version": lambda export: export.replace(b'"version":1', b'"version":2', 1),
+    "another version": lambda export: export.replace(b'"version":2', b'"version":3', 1),
     "a byte changed": lambda export: export.replace(b"fine", b"nice"),
     "not UTF-8": lambda export: export.replace(b"fine", b"\xff\xff"),
     "a line too many": lambda export: export.replace(b"\n", b"\n\n", 1),

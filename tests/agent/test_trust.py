@@ -11,6 +11,7 @@ import pytest
 
 from permission_world import shell
 from telex.agent.permissions import Permission, PermissionRequest
+from telex.agent.protocol.runs import WorkspaceChoice
 from telex.cli.agent.composition import Wanted, served_agent
 from telex.config import load, places
 
@@ -45,7 +46,7 @@ async def permissions_in(
     with contextlib.chdir(cwd):
         config = wanted.load()
         async with served_agent(wanted, config) as server:
-            return server.runtime.confirmer.permissions
+            return (await server.runtime.open_workspace()).confirmer.permissions
 
 
 async def test_trust_in_the_working_directory_does_not_cover_the_root(
@@ -64,6 +65,35 @@ async def test_a_trusted_root_is_trusted_from_any_directory(tmp_path: Path) -> N
     permissions = await permissions_in(other, mine)
     assert permissions.trusted
     assert permissions.judge.judge(shell("make", str(mine))).decision is Permission.ALLOW
+
+
+async def test_one_server_trusts_one_root_and_not_another(tmp_path: Path) -> None:
+    mine = a_project(tmp_path / "mine", trusted=True)
+    other = a_project(tmp_path / "other", trusted=False)
+    async with served_agent(Wanted(shared=True)) as server:
+        assert not places.find().database.exists()
+        for root, decision in ((mine, Permission.ALLOW), (other, Permission.ASK)):
+            workspace = await server.runtime.open_workspace(WorkspaceChoice(str(root)))
+            judge = workspace.confirmer.permissions.judge
+            assert judge.judge(shell("make", str(root))).decision is decision
+        assert places.find().database.exists()
+
+
+async def test_trust_counts_from_the_next_connection_on(tmp_path: Path) -> None:
+    root = a_project(tmp_path / "mine", trusted=False)
+    async with served_agent(Wanted(root=root)) as server:
+        before, same = [await server.runtime.open_workspace() for _ in range(2)]
+        assert before is same
+        file = load.find_project(places.find(), root)
+        assert file is not None
+        load.trust(file, places.find().trusted)
+        after = await server.runtime.open_workspace()
+        assert (before.confirmer.permissions.trusted, after.confirmer.permissions.trusted) == (
+            False,
+            True,
+        )
+        load.untrust(file.path, places.find().trusted)
+        assert not (await server.runtime.open_workspace()).confirmer.permissions.trusted
 
 
 @pytest.mark.parametrize("linked", [".telex", ".telex/config.toml"])

@@ -27,10 +27,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+import pytest
+
 from telex.agent.agent_context import AgentContext
+from telex.agent.content_store import ContentStore
 from telex.agent.cores.builtin import BuiltinCore
+from telex.agent.model_catalogue import BUILTIN, ModelCatalogue, ModelChoice
 from telex.agent.permissions import Mode
-from telex.agent.permissions.workspace_permissions import WorkspacePermissions
+from telex.agent.permissions.confirmation import Confirmer
+from telex.agent.permissions.workspace_permissions import RememberedAnswers, WorkspacePermissions
 from telex.agent.runtime import AgentRuntime
 from telex.agent.runtime_access import in_process
 from telex.agent.sandbox_files import Sandbox
@@ -38,23 +43,30 @@ from telex.agent.server import AgentServer
 from telex.agent.store import Store
 from telex.agent.tools.output_cache import OutputCache
 from telex.agent.tools.tool_registry import BUILTIN_TOOLS, ToolRegistry
+from telex.agent.workspace import Place, Workspace, WorkspacePolicy, Workspaces
 from telex.redaction import Redactor
 from telex.rpc.testing import Script, memory_channels
+from telex.transports.channels import FramedChannel
+from telex.wire.limits import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
 
     from telex.agent.client import AsyncAgent
     from telex.agent.cores import Core
     from telex.agent.ui_callbacks import UiOptions
+    from telex.rpc.channel import Channel
 
+HALF_CLOSED = ("memory", "socket")
+"""Transports on which a UI can end its input and still receive."""
 ENDS = ("completed", "error", "cancelled")
 ALL = {
     "supports_confirm": True,
     "supports_prompt": True,
     "supports_pick": True,
     "supports_request_cancel": True,
+    "supports_parallel_questions": True,
     "supports_deltas": True,
     "supports_todos": True,
 }
@@ -76,10 +88,18 @@ class Refused(Exception):
 class Ui:
     """A raw peer on one connection."""
 
-    def __init__(self, agent: Agent) -> None:
-        theirs, self.channel = memory_channels()
+    def __init__(
+        self, agent: Agent, identity: object = None, channel: Channel | None = None
+    ) -> None:
+        """`channel` leads to a server that serves the agent; else the two share memory."""
+        theirs, ours = memory_channels()
+        if identity is not None:
+            theirs.identity = identity  # type: ignore[attr-defined]  # as a transport does it
+        self.channel: Any = channel or ours
         self._script = Script(self.channel)
-        self._serving = asyncio.create_task(agent.server.converse(theirs))
+        self._serving = (
+            asyncio.create_task(agent.server.converse(theirs)) if channel is None else None
+        )
         self._ids = 0
         self.heard: list[Message] = []
 
@@ -169,13 +189,28 @@ class Ui:
             while not self._script.heard_nothing_more():
                 await self.hear()
 
+    async def until_closed(self) -> None:
+        """Wait until the runtime has closed the connection."""
+        if self._serving is not None:
+            await self._serving
+        else:
+            with pytest.raises(AssertionError, match="the channel closed"):
+                while True:
+                    await self.hear()
+
     async def leave(self) -> None:
         await self.channel.close()
-        await self._serving
+        if self._serving is not None:
+            await self._serving
 
     def finish(self) -> None:
-        """Say no more, and go on listening."""
-        self.channel.finish()
+        """Say no more, and go on listening. A WebSocket cannot do that."""
+        if isinstance(self.channel, FramedChannel):
+            writing = self.channel._writing
+            assert writing is not None
+            writing.write_eof()
+        else:
+            self.channel.finish()
 
 
 def _result(message: Message) -> Any:
@@ -198,11 +233,20 @@ class Agent:
         self.server = server
         self.runtime = server.runtime
         self.root = root
+        self.dial: Callable[[], Awaitable[Channel]] | None = None
+        """Opens a channel of `connect`, if the agent is behind a transport."""
         self._uis: list[Ui] = []
 
-    def raw(self) -> Ui:
+    def raw(self, identity: object = None) -> Ui:
         """A connection before `initialize`."""
-        self._uis.append(Ui(self))
+        self._uis.append(Ui(self, identity))
+        return self._uis[-1]
+
+    async def first(self, identity: object = None) -> Ui:
+        """The same, by the transport that the agent is behind."""
+        if self.dial is None:
+            return self.raw(identity)
+        self._uis.append(Ui(self, channel=await self.dial()))
         return self._uis[-1]
 
     def client(
@@ -211,16 +255,23 @@ class Agent:
         """The public client, for `async with`."""
         return in_process(self.server.converse, reconnect=reconnect, **ui)
 
-    async def connect(self, **capabilities: bool) -> Ui:
+    async def connect(
+        self, *, workspace: Message | None = None, identity: object = None, **capabilities: bool
+    ) -> Ui:
         """A raw peer that announced these capabilities."""
-        ui = self.raw()
+        ui = await self.first(identity)
         hello = {
             "protocol_version": "0",
             "client": {"name": "a test", "version": "1"},
             "ui_capabilities": capabilities,
+            "workspace": workspace,
         }
         await ui.call("initialize", hello)
         return ui
+
+    async def workspace(self) -> Workspace:
+        """The default workspace, while somebody keeps it."""
+        return await self.runtime.open_workspace()
 
     async def close(self) -> None:
         await self.server.close()
@@ -231,29 +282,48 @@ class Agent:
 @asynccontextmanager
 async def an_agent(
     directory: Path,
-    *cores: Core,
+    *cores: Core | ModelChoice,
     mode: str = "minimal",
     diagnostics: bool = False,
     tools: ToolRegistry | None = None,
+    policy: WorkspacePolicy | None = None,
 ) -> AsyncIterator[Agent]:
     """Its root is `work` in the directory; the same directory again is the runtime's restart."""
     real = Path(os.path.realpath(directory))
     root, home = real / "work", real / "home"
     for made in (root, home):
         made.mkdir(exist_ok=True)
-    store = await Store.open(real / "state" / "telex.db")
-    redactor = Redactor()
+    store = Store(real / "state" / "telex.db")
+    answers, redactor = RememberedAnswers(store), Redactor()
     environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
-    surroundings = AgentContext(
-        Sandbox(root), root, home, OutputCache(real / "cache", redactor), environment, redactor
-    )
-    permissions = WorkspacePermissions(str(root), str(home), Mode(mode))
-    await permissions.load(store)
-    thinking = {core.name: core for core in cores or (BuiltinCore(),)}
     given = tools or ToolRegistry(BUILTIN_TOOLS)
-    runtime = AgentRuntime(
-        store, surroundings, permissions, given, thinking, diagnostics=diagnostics
-    )
+
+    async def make(place: Place) -> Workspace:
+        context = AgentContext(
+            Sandbox(Path(place.root)),
+            Path(place.cwd),
+            home,
+            OutputCache(real / "cache", redactor),
+            ContentStore(real / "versions", MIB),
+            ContentStore(real / "images", 16 * MIB),
+            environment,
+            redactor,
+        )
+        permissions = WorkspacePermissions(place.root, str(home), answers, place.mode)
+        return Workspace(place, context, Confirmer(permissions), given)
+
+    choices = [
+        core if isinstance(core, ModelChoice) else ModelChoice(BUILTIN, core)
+        for core in cores or (BuiltinCore(),)
+    ]
+
+    async def discover() -> list[ModelChoice]:
+        return choices
+
+    models = ModelCatalogue(store, discover)
+    policy = policy or WorkspacePolicy(Mode(mode), root)
+    workspaces = Workspaces(policy, answers, make)
+    runtime = AgentRuntime(store, workspaces, models, diagnostics=diagnostics)
     agent = Agent(AgentServer(runtime), root)
     try:
         yield agent

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from telex.agent.content_store import ContentStore
 from telex.agent.sandbox_files import Sandbox
 from telex.agent.tools.output_cache import OutputCache
 from telex.agent.tools.todo import TodoList
 from telex.agent.tools.tool import ToolContext, ToolResult
 from telex.agent.tools.tool_registry import BUILTIN_TOOLS, ToolRegistry
 from telex.redaction import Redactor
+from telex.wire.limits import MIB
 
 TOOLS = ToolRegistry(BUILTIN_TOOLS)
 
@@ -21,7 +23,8 @@ def context_in(directory: Path, **environment: str) -> ToolContext:
     root.mkdir(exist_ok=True)
     cache = OutputCache(root.parent / "cache", Redactor())
     given = {"PATH": os.environ["PATH"], "HOME": str(directory), **environment}
-    return ToolContext(Sandbox(root), root, cache, given, Redactor(), TodoList())
+    versions = ContentStore(root.parent / "versions", MIB)
+    return ToolContext(Sandbox(root), root, cache, versions, given, Redactor(), TodoList())
 
 
 async def call(context: ToolContext, name: str, **arguments: object) -> ToolResult:

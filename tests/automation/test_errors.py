@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
+import telex
 from automating import SECRET, Serving, request
 
 MISTAKES: list[tuple[bytes, int, Any]] = [
@@ -187,7 +189,26 @@ async def test_unknown_members_are_refused_with_the_nearest_name(
         refusal = await client.refused(method, **session, **params)
         assert refusal.code == -32602
         assert says in refusal.message
-        assert refusal.data["nearest"] == nearest
+        (unknown,) = refusal.data["unknown"]
+        assert unknown["nearest"] == nearest
+
+
+async def test_each_unknown_member_has_its_own_nearest_names_and_a_long_one_is_cut(
+    automation: Serving,
+) -> None:
+    async with automation() as client:
+        refusal = await client.refused("session.create", zzz=1, colum=2, **{"x" * 5000: 3})
+        assert refusal.data == {
+            "unknown": [
+                {"name": "zzz", "at": "$", "nearest": []},
+                {"name": "colum", "at": "$", "nearest": ["cols"]},
+                {"name": "x" * 64 + "…", "at": "$", "nearest": []},
+            ]
+        }
+        session = await client.start("cat")
+        for params in ({"cells": "y" * 5000}, {"redaction": {"y" * 5000: 1}}):
+            refusal = await client.refused("session.snapshot", session=session, **params)
+            assert len(json.dumps([refusal.message, refusal.data])) < 1000
 
 
 async def test_a_lenient_server_tolerates_unknown_members_and_adds_warnings(
@@ -202,6 +223,16 @@ async def test_a_lenient_server_tolerates_unknown_members_and_adds_warnings(
         assert listed["sessions"] == ["s1"]
         assert len(listed["warnings"]) == 1
         assert await client.call("session.list") == {"sessions": ["s1"]}
+        gone = await client.refused("session.close", session="s9", force=1)
+        assert gone.data == {"warnings": ["unknown member `force` - at `$`; there are session"]}
+        never = {"type": "contains_text", "value": "never"}
+        late = await client.refused(
+            "session.wait", session="s1", matcher=never, timeout_ms=1, timeout=5
+        )
+        assert len(late.data["warnings"]) == 1
+        assert len(late.data) > 1  # what the error says anyhow is still there
+        unfit = await client.refused("session.resize", session="s1", row=1)
+        assert (unfit.code, len(unfit.data["warnings"])) == (-32602, 1)
 
 
 async def test_a_batch_is_answered_in_one_message(automation: Serving) -> None:
@@ -253,3 +284,23 @@ async def test_a_request_can_be_cancelled_by_its_id(automation: Serving) -> None
         ear.channel.send(b'{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":2}}')
         answer = json.loads(await ear.hear())
         assert (answer["id"], answer["error"]["code"]) == (2, -32005)
+
+
+@pytest.mark.parametrize("secret", ["API_KEY: Zq7Xw9Kd2LmR", "password=Zq7Xw9Kd2LmR"])
+def test_no_exception_of_this_process_quotes_a_secret(secret: str) -> None:
+    pattern = re.compile(f"{re.escape(secret)}(?=x)")
+    with telex.spawn("cat") as term:
+        for mistake in (
+            lambda: term.wait(secret, 0),
+            lambda: term.wait(f"{'x' * 68}{secret}", 0),
+            lambda: term.wait(pattern, 0),
+            lambda: term.wait(re.compile(f"{secret}(never)"), 0),
+            lambda: term.find(pattern),
+            lambda: term.find(secret).wait(0),
+            lambda: term.find("x", below=secret).get(),
+            lambda: term.find(re.compile(f"{secret}(never)")).get(),
+            lambda: term.press(secret),
+        ):
+            with pytest.raises((ValueError, telex.SessionProblem)) as raised:
+                mistake()
+            assert "Zq7" not in str(raised.value)

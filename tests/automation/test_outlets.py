@@ -409,6 +409,7 @@ async def test_no_answer_of_a_wait_holds_a_secret(counted: Callable[[int, int], 
     matchers: list[waits_matchers.Matcher] = [
         greedy,
         waits_matchers.ScreenRegex(r"[A-Za-z0-9_]{8}"),
+        waits_matchers.ScreenRegex(r"(?s)(x)?(?P<pattern>.+)"),
         waits_matchers.TranscriptRegex(r"(?s)[^.]{9,}$"),
         waits_matchers.AllOf((waits_matchers.TranscriptRegex(r"\S{9}$|."), greedy)),
         waits_matchers.AnyOf(
@@ -698,9 +699,11 @@ def _mistakes(session: str, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "session.create", {"program": f"/nowhere/{text}"}
     yield "session.create", {"program": "cat", "cwd": f"/nowhere/{text}"}
     yield "session.input", {"session": session, "action": {"type": "key", "value": text}}
-    yield (
-        "session.wait",
-        {"session": session, "matcher": {"type": "screen_regex", "value": f"{text}("}},
-    )
+    for broken in "(", "[", "**", "(?=x)", ")", "\n(", f"{' ' * 60}(":
+        matcher = {"type": "screen_regex", "value": f"{text}{broken}"}
+        yield "session.wait", {"session": session, "matcher": matcher, "timeout_ms": 0}
+    for kind in "contains_text", "screen_regex", "title":  # these are valid, and never come
+        matcher = {"type": kind, "value": f"{re.escape(text)}(.*)never"}
+        yield "session.wait", {"session": session, "matcher": matcher, "timeout_ms": 0}
     if "/" not in text:  # two of them in a path are one, and then it is no URL any more
         yield "session.record", {"session": session, "path": f"/nowhere/{text}"}

@@ -18,11 +18,12 @@ from typing import Any
 import httpx
 import pytest
 
+import http_client
 import telex
 import web
 from automating import SECRET, Client, alive, request
 from telex.rpc.errors import RpcError
-from telex.transports import http_client, stdio, unix, websocket
+from telex.transports import stdio, unix, websocket
 from telex.transports.channels import FRAMINGS, FramedChannel
 
 SERVE = [sys.executable, "-m", "telex", "serve"]

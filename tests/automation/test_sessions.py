@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
+import resource
 import stat
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 from automating import SECRET, Serving, alive
+from telex.automation.limits import DESCRIPTORS_KEPT
 from telex.automation.server import AutomationService
 from telex.terminal import limits
 from telex.version import __version__
@@ -54,7 +57,7 @@ async def test_capabilities_name_the_server_its_methods_and_its_notifications(
     assert (told["name"], told["version"]) == ("telex", __version__)
     assert told["framing"] == ["ndjson", "lsp"]
     assert told["methods"][: len(SPEC_METHODS)] == SPEC_METHODS
-    spoken = ["changed", "output", "exited", "recording_failed", "escape", "page"]
+    spoken = ["changed", "output", "input_state", "exited", "recording_failed", "escape", "page"]
     assert told["notifications"] == [f"session.{name}" for name in spoken]
 
 
@@ -226,6 +229,8 @@ async def test_an_exited_session_takes_no_input_and_no_size_but_can_be_read(
         ("session.scrollback", {}),
         ("session.record", {}),
         ("session.attach", {}),
+        ("session.attachments", {}),
+        ("session.inputs", {}),
         ("session.lease", {"holder": "me"}),
     ],
 )
@@ -272,11 +277,30 @@ async def test_a_program_that_cannot_be_started_is_an_error_with_the_program_and
         assert await client.start("true") == "s1", "what did not start took no id"
 
 
+async def test_a_server_without_free_descriptors_refuses_sessions_and_ends_those_it_has(
+    tmp_path: Path,
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    async with Serving("stdio, ndjson", tmp_path)() as client:
+        session = await client.start("cat", "-")
+        free = os.open(os.devnull, os.O_RDONLY)
+        os.close(free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free + DESCRIPTORS_KEPT - 1, hard))
+        try:
+            told = await client.refused("session.create", program="cat")
+            assert "close sessions, or start it with a higher limit (ulimit -n)" in told.message
+            await client.call("session.close", session=session)
+            await client.start("cat", "-")
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 async def test_a_snapshot_has_exactly_the_members_of_the_spec(automation: Serving) -> None:
     async with automation() as client:
         session = await client.start("printf ready; cat")
         await client.shows(session, "ready")
         snapshot = await client.call("session.snapshot", session=session)
+    assert snapshot.pop("input_state")["state"] in ("line", "busy")  # our addition
     assert list(snapshot) == [
         "size",
         "cursor",

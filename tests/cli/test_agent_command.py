@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -154,12 +154,40 @@ def test_the_http_listener_serves_the_runtime_at_rpc_agent(
     token = "a-token-of-forty-characters-or-more-0123456789"
     with agent(environ | {"TELEX_TOKEN": token}, work, "--http", "127.0.0.1:0") as child:
         assert child.stderr
+        assert child.stderr.readline().endswith("/rpc/automation\n")
         found = re.search(r"(http://\S+/rpc/agent)", child.stderr.readline())
         assert found is not None
         headers = {"Authorization": f"Bearer {token}"}
         answer = httpx.post(found[1], json=HELLO, headers=headers, timeout=10)
         assert answer.json()["result"]["protocol_version"] == "0"
         assert httpx.post(found[1], json=HELLO, timeout=10).status_code == 401
+
+
+def test_a_client_over_http_gets_neither_a_weaker_mode_nor_a_wider_root(
+    environ: dict[str, str], work: Path
+) -> None:
+    import httpx
+
+    token = "a-token-of-forty-characters-or-more-0123456789"
+    options = ("--mode", "trusted", "--root", ".", "--http", "127.0.0.1:0")
+    (work / "inner").mkdir()
+    with agent(environ | {"TELEX_TOKEN": token}, work, *options) as child:
+        assert child.stderr
+        assert child.stderr.readline().endswith("/rpc/automation\n")
+        found = re.search(r"(http://\S+/rpc/agent)", child.stderr.readline())
+        assert found is not None
+        headers = {"Authorization": f"Bearer {token}"}
+
+        def initialized(**workspace: str) -> Any:
+            params = {**HELLO["params"], "workspace": workspace}
+            body = {**HELLO, "params": params}
+            return httpx.post(found[1], json=body, headers=headers, timeout=10).json()
+
+        assert initialized()["result"]["workspace"]["mode"] == "trusted"
+        narrower = initialized(mode="minimal", root=str(work / "inner"))["result"]["workspace"]
+        assert (narrower["mode"], narrower["root"]) == ("minimal", os.path.realpath(work / "inner"))
+        assert "full is weaker than trusted" in initialized(mode="full")["error"]["message"]
+        assert "is outside" in initialized(root="/")["error"]["message"]
 
 
 def test_one_shot_prints_the_answer_on_stdout_and_its_tool_calls_on_stderr(
@@ -181,7 +209,7 @@ def test_one_shot_denies_calls_that_need_a_confirmation_without_a_terminal(
     here: Here, work: Path
 ) -> None:
     code, out, err = here("exec", "run touch done")
-    assert (code, err.count("nobody could be asked here")) == (1, 1)
+    assert (code, err.count("nobody could be asked here")) == (4, 1)
     assert "Permission denied" in out
     assert not (work / "done").exists()
     assert here("--mode", "full", "exec", "run touch done")[0] == 0
@@ -310,6 +338,17 @@ def test_the_last_session_can_be_continued_and_sessions_are_listed(here: Here) -
     assert len(out.splitlines()) == 3
     assert "1. [ ] water the plants" in here("exec", "--session", watering, "todo")[1]
     assert "1. [x]" in here("exec", "--last", "todo done 1")[1]
+
+
+def test_a_session_is_continued_only_in_its_root(here: Here, work: Path) -> None:
+    (work / "other").mkdir()
+    here("exec", "todo water the plants")
+    session = here("sessions")[1].splitlines()[-1].split()[0]
+    assert "[nothing to do]" in here("--root", "other", "exec", "--last", "todo")[1]
+    code, _, err = here("--root", "other", "exec", "--session", session, "todo")
+    assert code == 1
+    assert f"belongs to the root {os.path.realpath(work)}" in err
+    assert "water the plants" in here("exec", "--session", session, "todo")[1]
 
 
 def test_a_script_that_fails_is_an_exit_code(here: Here, work: Path) -> None:

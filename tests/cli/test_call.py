@@ -150,7 +150,7 @@ def test_by_the_web_with_a_token(telex: Run, served: Serve) -> None:
     assert ran.returncode == 1
     assert "TELEX_TOKEN" in ran.stderr
     ran = telex("call", "--to", served.web, "session.list", TELEX_TOKEN="wrong" * 9)
-    assert ran.returncode == 1
+    assert ran.returncode == 4
     assert "refused" in ran.stderr
     assert "wrong" not in ran.stderr
 

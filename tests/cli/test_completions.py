@@ -32,10 +32,10 @@ printf '%s\\n' "${COMPREPLY[@]}"
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (["telex", "do"], ["doctor"]),
-        (["telex", ""], list(COMMANDS)),
+        (["telex", "doc"], ["doctor"]),
+        (["telex", ""], sorted(COMMANDS)),
         (["telex", "config", "tr"], ["trust"]),
-        (["telex", "diff", "--"], ["--ignore", "--pause", "--json", "--raw", "--help"]),
+        (["telex", "diff", "--"], ["--ignore", "--pause", "--all", "--json", "--raw", "--help"]),
         (["telex", "doctor", "--j"], ["--json"]),
         (["telex", "completions", ""], ["bash", "zsh", "fish"]),
         (["telex", "--set", "trace=rpc", "conf"], ["config"]),

@@ -45,6 +45,11 @@ def test_show_prints_each_value_with_its_origin(telex: Run, config_file: Path) -
         "redaction.replacement": ['"***"', "environment TELEX_REDACTION_REPLACEMENT"],
         "redaction.extra_literals": ["[]", "default"],
         "agent.plugins": ["[]", "default"],
+        "agent.model": ['""', "default"],
+        "mcp_server.allow": ["[]", "default"],
+        "mcp_server.deny": ["[]", "default"],
+        "mcp_server.confirm": ["[]", "default"],
+        "models": ["{}", "default"],
     }
     assert ran.stderr == ""
 

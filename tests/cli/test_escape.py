@@ -50,15 +50,15 @@ async def test_waiting_prints_the_answer_as_one_line_of_json() -> None:
         assert bytes(fake.shown) == b""
 
 
-async def test_a_command_refused_by_the_terminal_exits_with_1_and_prints_the_error_code() -> None:
+async def test_a_command_refused_by_the_person_exits_with_4_and_prints_the_error_code() -> None:
     def refuse(data: dict[str, Any]) -> None:
         raise RpcError("ECDENIED", "The person said no.")
 
     async with terminal(None, clip_read=refuse) as fake:
         code, out, err = await ran(fake, *ESCAPE, "--wait", "clip:read")
-        assert (code, out, err) == (1, "", "telex: The person said no. (ECDENIED)\n")
+        assert (code, out, err) == (4, "", "telex: The person said no. (ECDENIED)\n")
         code, _, err = await ran(fake, *ESCAPE, "--wait", "--unchecked", "x:unknown")
-        assert code == 1
+        assert code == 3
         assert "ECNOCMD" in err
 
 

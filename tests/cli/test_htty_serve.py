@@ -18,9 +18,6 @@ from htty.frames_by_hand import only, parsed
 from htty.test_key_filter import NOT_TYPED
 from htty.test_server import asked, connected, got
 from telex.cli import main
-from telex.cli.htty import COMMANDS
-from telex.cli.htty import command as group
-from telex.cli.root import LazyCommand
 from telex.htty.tools.command_stream import CommandStream
 from telex.wire.events import Frame
 from telex.wire.htty_chunk import HttyChunkDecoder
@@ -59,13 +56,6 @@ async def app(scope, receive, send):
     await receive()
     await send({"type": "lifespan.startup.failed", "message": "no database"})
 """
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_line_in_the_groups_table_is_the_commands_own(name: str) -> None:
-    stand_in = group.commands[name]
-    assert isinstance(stand_in, LazyCommand)
-    assert stand_in.load().get_short_help_str(limit=1000) == COMMANDS[name]
 
 
 @contextlib.asynccontextmanager

@@ -152,9 +152,9 @@ def test_a_value_comes_from_the_config_the_environment_or_a_flag_the_strongest_l
         (["worker", "--level", "x", "fine"], 2, "telex: --level: worker.level must be a whole"),
         (["--leve", "worker", "fine"], 2, "telex: No such option '--leve'"),
         (["worker"], 2, "Usage: telex plugin run worker [OPTIONS] COMMAND [ARGS]...\n"),
-        (["worcer", "fine"], 3, "telex: there is no plugin worcer; did you mean worker?\n"),
-        (["broken", "fine"], 3, "telex: the plugin broken "),
-        (["open", "fine"], 3, "telex: the plugin open is not run: "),
+        (["worcer", "fine"], 1, "telex: there is no plugin worcer; did you mean worker?\n"),
+        (["broken", "fine"], 1, "telex: the plugin broken "),
+        (["open", "fine"], 4, "telex: the plugin open is not run: "),
     ],
 )
 def test_the_exit_code_distinguishes_failures_usage_errors_and_unusable_plugins(
@@ -359,17 +359,17 @@ def test_a_projects_plugins_run_once_they_are_trusted_and_until_they_change(
     (theirs / "beside.py").write_text("x = 1\n")
     fine = ("plugin", "run", "worker", "fine")
     ran = inside(*fine)
-    assert ran.returncode == 3
+    assert ran.returncode == 4
     assert "telex plugin trust" in ran.stderr
     ran = inside("plugin", "trust")
     assert (ran.returncode, ran.stdout) == (0, f"trusted {theirs} as it is, with: worker\n")
     # Twice: what Python would leave beside it would be a change.
     assert [inside(*fine).returncode for _ in range(2)] == [0, 0]
     (theirs / "beside.py").write_text("x = 2\n")
-    assert inside(*fine).returncode == 3
+    assert inside(*fine).returncode == 4
     inside("plugin", "trust")
     assert inside("plugin", "trust", "--remove").stdout == f"{theirs} is no longer trusted\n"
-    assert inside(*fine).returncode == 3
+    assert inside(*fine).returncode == 4
 
 
 def test_trust_without_a_plugin_directory_is_an_error(inside: Run, work: Path) -> None:

@@ -51,6 +51,18 @@ def test_a_recording_can_be_appended_to_after_its_recorder_was_killed(
         assert f'{{"version":{version}' in (work / file).read_text().splitlines()[0]
 
 
+def test_the_file_stands_before_the_command(telex: Run, work: Path) -> None:
+    for options in ([], ["--input"], ["--format", "3"], ["--format=3", "--raw"]):
+        ran = telex("record", *options, "--", "less", "a b")
+        assert (ran.returncode, ran.stdout) == (2, "")
+        said = "there is no FILE before `--`, as in: telex record demo.cast -- less 'a b'"
+        assert said in ran.stderr
+        assert list(work.iterdir()) == []
+    assert telex("record", "--help", "--", "less").returncode == 0
+    assert telex("record", "--format", "3", "-x.cast", "--", "true").returncode == 2
+    assert telex("record", "a.cast", "--", "echo", "--", "b").stdout == "-- b\n"
+
+
 def test_a_program_that_cannot_start_leaves_no_recording(telex: Run, work: Path) -> None:
     assert telex("record", "demo.cast", "--", "no-such-program").returncode == 127
     assert not (work / "demo.cast").exists()
@@ -86,6 +98,6 @@ def test_a_file_that_is_no_recording_is_a_one_line_error(telex: Run, work: Path)
         ("none", "No such file"),
     ):
         ran = telex("replay", file)
-        assert (ran.returncode, ran.stdout) == (1, "")
+        assert (ran.returncode, ran.stdout) == (2, "")
         assert said in ran.stderr
         assert ran.stderr.count("\n") == 1

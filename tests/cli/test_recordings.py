@@ -81,7 +81,15 @@ def test_when_finds_what_vim_showed_although_its_screen_is_gone(inside: Run, cas
     cast = str(casts / "vim.cast")
     (one,) = json.loads(inside("when", "--json", cast, "hello from vim").stdout)
     assert (one["row"], one["col"], one["line"]) == (0, 0, "hello from vim")
-    assert "hello" not in inside("frame", cast).stdout
+    ran = inside("frame", cast)
+    assert "hello" not in ran.stdout
+    found = re.fullmatch(
+        r"telex: note: the program left its full screen at [\d.]+ s, and this is blank; try "
+        r"--at ([\d.]+)\n",
+        ran.stderr,
+    )
+    assert found is not None, ran.stderr
+    assert "hello" in inside("frame", cast, "--at", found[1]).stdout
     assert "hello" in inside("frame", cast, "--at", str(one["appeared"])).stdout
 
 
@@ -125,6 +133,21 @@ def test_a_time_after_the_end_is_the_last_screen_with_a_note(inside: Run, casts:
     assert re.fullmatch(
         r"telex: note: .* ends at \d+\.\d+ s; this is its last screen\n", ran.stderr
     )
+
+
+def test_a_blank_screen_is_told_with_the_time_before_it(inside: Run, work: Path) -> None:
+    header = '{"version": 2, "width": 20, "height": 4}\n'
+    events = [(1, "one"), (2, "two"), (3, "three"), (3, "\\u001b[2J"), (4, " ")]
+    lines = "".join([f'[{time}, "o", "{text}"]\n' for time, text in events])
+    (work / "a.cast").write_text(header + lines)
+    for at in ("end", "3.5"):
+        ran = inside("frame", "a.cast", "--at", at)
+        assert ran.stderr == (
+            "telex: note: the screen was cleared at 3.000000 s, and this is blank; try "
+            "--at 2.000000\n"
+        )
+    assert inside("frame", "a.cast", "--at", "2.000000").stdout == "onetwo\n"
+    assert inside("frame", "a.cast", "--at", "0.5").stderr == ""
 
 
 @pytest.mark.parametrize("time", ["-1", "nan", "inf", "soon", ""])
@@ -175,7 +198,7 @@ def test_a_damaged_recording_is_a_sentence_with_the_line(inside: Run, work: Path
             "none.cast": "No such file",
         }.items():
             ran = inside(command, file, *word)
-            assert (ran.returncode, ran.stdout) == (1, "")
+            assert (ran.returncode, ran.stdout) == (2, "")
             assert said in ran.stderr
             assert ran.stderr.count("\n") == 1
         ran = inside(command, "cut.cast", *word)
@@ -235,6 +258,19 @@ def test_another_letter_is_told_with_its_place(inside: Run, casts: Path) -> None
     assert (facts["end"]["same"], facts["exit_codes"]) == (True, [0, 0])
 
 
+def test_a_long_difference_is_cut_unless_all_of_it_is_asked_for(inside: Run, work: Path) -> None:
+    header = '{"version": 2, "width": 80, "height": 24}\n'
+    for name in "ab":
+        rows = "".join([f"{name} {n}\\r\\n" for n in range(20)])
+        (work / f"{name}.cast").write_text(f'{header}[0.5, "o", "{rows}"]\n')
+    said = inside("diff", "a.cast", "b.cast").stdout.splitlines()
+    assert (len(said), said[-1]) == (32, "  … and 10 more rows; --all shows them")
+    said = inside("diff", "--all", "a.cast", "b.cast").stdout.splitlines()
+    assert (len(said), said[-1]) == (61, "    + b 19")
+    facts = json.loads(inside("diff", "--json", "a.cast", "b.cast").stdout)
+    assert len(facts["first"]["rows"]) == 20
+
+
 def test_a_difference_of_secrets_is_told_without_them(inside: Run, work: Path) -> None:
     header = '{"version": 2, "width": 80, "height": 24}\n'
     for name, secret in (("a", SECRET), ("b", "password=swordfish1234")):
@@ -251,6 +287,28 @@ def test_a_difference_of_secrets_is_told_without_them(inside: Run, work: Path) -
     assert "hunter2secret" in inside("diff", "--raw", "a.cast", "b.cast").stdout
 
 
+def test_no_screen_shows_a_part_of_a_token_that_is_whole_later(inside: Run, work: Path) -> None:
+    token = "ghp_" + "aB3dE6gH9" * 4
+    events = [
+        [0.5, "o", f"key {token[10:]}"],
+        [1.5, "o", f"\r\x1b[Kkey {token}"],
+        [2.5, "o", "\rdone and away"],
+    ]
+    lines = ['{"version": 2, "width": 80, "height": 24}', *map(json.dumps, events)]
+    (work / "a.cast").write_text("\n".join(lines) + "\n")
+    for arguments in (
+        ["frame", "a.cast", "--at", "1"],
+        ["frame", "a.cast"],
+        ["when", "a.cast", "key"],
+        ["when", "a.cast", "done"],
+    ):
+        ran = inside(*arguments)
+        assert ran.returncode == 0
+        assert ran.stdout.strip()
+        assert "aB3dE6gH9" not in ran.stdout, arguments
+    assert token[10:] in inside("frame", "--raw", "a.cast", "--at", "1").stdout
+
+
 def test_an_exit_code_and_a_damaged_file_are_told(inside: Run, work: Path) -> None:
     start = '{"version": 2, "width": 80, "height": 24}\n[0.5, "o", "ok"]\n'
     (work / "a.cast").write_text(f'{start}[1, "x", "0"]\n')
@@ -262,7 +320,8 @@ def test_an_exit_code_and_a_damaged_file_are_told(inside: Run, work: Path) -> No
         "at the end the screens are the same\nexit code: 0 → 3\n",
     )
     ran = inside("diff", "a.cast", "c.cast")
-    assert (ran.returncode, ran.stdout) == (1, "")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert inside("diff", "a.cast", "none.cast").returncode == 2
     assert ran.stderr.startswith("telex: c.cast is not a whole recording: line 3")
     assert inside("diff", "--ignore", "(", "a.cast", "b.cast").returncode == 2
 

@@ -130,6 +130,9 @@ def test_a_random_token_is_printed_once(environ: dict[str, str], work: Path) -> 
         with serve(environ, work, "--http", ":0", **given) as child:
             url = re.search(r"http://127\.0\.0\.1:\d+/rpc", said(child))
             assert url is not None
+            assert said(child).endswith("/rpc/agent\n")
+            assert said(child).endswith("/rpc/escapes/SESSION\n")
+            assert said(child).endswith("/mcp\n")
             token = re.fullmatch(r"telex: token (\S{40,})\n", said(child))
             assert token is not None
             child.send_signal(signal.SIGINT)
@@ -142,7 +145,8 @@ def test_a_random_token_is_printed_once(environ: dict[str, str], work: Path) -> 
 
 def test_a_token_from_the_environment_is_not_printed(environ: dict[str, str], work: Path) -> None:
     with serve(environ, work, "--http", "[::1]:0", TELEX_TOKEN=TOKEN) as child:
-        assert "http://[::1]:" in said(child)
+        for _ in ("automation", "agent", "escapes", "mcp"):
+            assert "http://[::1]:" in said(child)
         assert said(child) == "telex: the token is in TELEX_TOKEN\n"
         child.terminate()
         out, err = child.communicate(timeout=10)

@@ -52,6 +52,18 @@ def test_it_is_text_on_stdout_when_the_program_has_ended(telex: Run) -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "one\n  two\n", "")
 
 
+def test_keys_are_pressed_after_the_typed_text(telex: Run, work: Path) -> None:
+    (work / "lines").write_text("".join([f"line {n}\n" for n in range(1, 100)]))
+    ran = telex(
+        *("shot", "--size", "40x6", "--type", "/line 50\\n", "--press", "down"),
+        *("--press", "page_down", "--", "less", "lines"),
+    )
+    assert (ran.returncode, ran.stdout.splitlines()[:2]) == (0, ["line 56", "line 57"])
+    ran = telex("shot", "--press", "ctlr_c", "--", "cat")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "ctrl_c" in ran.stderr
+
+
 def test_it_is_taken_when_the_screen_is_still_and_the_program_is_ended(
     telex: Run, work: Path
 ) -> None:
@@ -132,6 +144,12 @@ def test_a_screen_that_is_never_still_is_124_and_shown(telex: Run, work: Path) -
     assert "password=" in ran.stderr
     assert "hunter2" not in ran.stderr
     assert not (work / "a.png").exists()
+
+
+def test_an_empty_text_is_a_wrong_option(telex: Run) -> None:
+    ran = telex("shot", "--wait", "", "--", "true")
+    assert ran.returncode == 2
+    assert "--wait: the text is empty" in ran.stderr
 
 
 def test_a_text_that_does_not_come_is_124_and_named(telex: Run) -> None:

@@ -220,7 +220,7 @@ async def test_telex_detect_and_escape_reach_the_telex_run_around_them(tmp_path:
 {telex} escape --unchecked --wait term:nothing; echo "code $?"
 """
     async with seated(*RUN, "bash", "-c", script, home=tmp_path) as person:
-        await person.sees("code 1")
+        await person.sees("code 3")
         assert await person.leaves() == 0
         assert b'"supported": true, "via": "terminal"' in person.seen
         assert b'"row": ' in person.seen

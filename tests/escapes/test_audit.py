@@ -14,8 +14,7 @@ from disks import limited
 from telex.config.errors import NotPrivate
 from telex.config.places import Places
 from telex.escapes import limits
-from telex.escapes.audit import AuditLog, audit_file
-from telex.escapes.gate import GateDecision
+from telex.escapes.gate import AuditLog, GateDecision, audit_file
 from telex.escapes.policy import RequestOrigin
 
 DENIED = GateDecision(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from payloads import payloads
 from telex.escapes import protocol as spec
-from telex.escapes.commands import COMMANDS, EVENTS, LIFTS, event_types, schema
+from telex.escapes.commands import COMMANDS, EVENTS, LIFTS, core, schema
 from telex.escapes.protocol import Guard
 from telex.rpc.dialects.json_escapes import CODES
 from telex.terminal.cells import STANDARD
@@ -69,7 +69,7 @@ def test_commands_and_events_are_registered_by_their_names() -> None:
 
 def test_the_events_of_the_spec_sample_exist() -> None:
     sample = msgspec.json.decode(b'{"row": 10, "col": 20}', type=EVENTS["event:mouseclick"].payload)
-    assert sample == event_types.MouseInput(row=10, col=20)
+    assert sample == core.MouseInput(row=10, col=20)
 
 
 def test_every_error_code_of_the_conversation_has_its_name() -> None:

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from telex.escapes import limits
-from telex.escapes.commands.event_types import (
+from telex.escapes.commands.core import (
     ColorScheme,
     FocusEvent,
     KeyEvent,

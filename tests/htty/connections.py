@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from htty.frames_by_hand import GET, OK
-from telex.htty.byte_stream import MemoryStream, memory_streams
+from htty.memory_stream import MemoryStream, memory_streams
 from telex.htty.h2.http2_connection import Ended, Http2Connection
 from telex.htty.h2.http2_state import Http2Side
 from telex.htty.h2.http_stream import HttpStream

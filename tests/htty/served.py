@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from htty.memory_stream import MemoryStream, memory_streams
 from telex.htty.asgi import AsgiServer
-from telex.htty.byte_stream import MemoryStream, memory_streams
 from telex.htty.h2.header_fields import Headers
 from telex.htty.h2.http2_connection import Ended, Http2Connection
 from telex.htty.h2.http2_state import Http2Side

@@ -18,11 +18,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from htty.memory_stream import memory_streams
 from htty.served import served, whole
 from telex.htty import limits
 from telex.htty.asgi import AsgiServer
 from telex.htty.asgi_messages import request_scope
-from telex.htty.byte_stream import memory_streams
 from telex.htty.errors import ConnectionOver, StartupFailed, StreamReset
 from telex.wire import limits as wire_limits
 

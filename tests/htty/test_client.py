@@ -17,9 +17,8 @@ from hypothesis import given, strategies
 from htty.serving_pages import PROGRAM, PYTHON, SERVER, SETTINGS
 from telex.htty import tty_writer
 from telex.htty.chunk_stream import GoAwayWatch, begins_connection
-from telex.htty.client import HttyClient, Offer
+from telex.htty.client import HttyClient, Offer, ProcessGroup
 from telex.htty.errors import ConnectionOver
-from telex.htty.process_group import ProcessGroup
 from telex.htty.tty_writer import reads_raw_input
 from telex.processes.proc import answerable_group
 from telex.terminal.cells import Size

@@ -21,8 +21,8 @@ from hyperframe.frame import (
 
 from htty.connections import Handling, fetch, joined, served
 from htty.frames_by_hand import GET, HELLO, POST, continuation, data, headers, headers_begun, parsed
+from htty.memory_stream import MemoryStream, memory_streams
 from telex.htty import limits
-from telex.htty.byte_stream import MemoryStream, memory_streams
 from telex.htty.h2 import http2_frames
 from telex.htty.h2.http2_connection import Http2Connection
 from telex.htty.h2.http2_frames import FloodKind

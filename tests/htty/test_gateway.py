@@ -182,7 +182,7 @@ async def test_the_token_is_not_passed_on() -> None:
     assert auth.is_bearer(b"bearer " + b"t" * 32)
     async with gated(echo) as stage:
         origin, _ = stage.gateway._origins[stage.page.name]
-        token = origin.auth._token.decode()
+        token = origin.auth._tokens["default"].decode()
         headers = {"authorization": f"Bearer {token}", "cookie": ""}
         got = await stage.browser.get("/", headers=headers)
     assert got.status_code == 200

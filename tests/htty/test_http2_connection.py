@@ -14,13 +14,12 @@ from hyperframe.frame import DataFrame, GoAwayFrame, PingFrame, SettingsFrame, W
 
 from htty.connections import echo, fetch, joined, pieces, rest, served
 from htty.frames_by_hand import GET, HELLO, OK, POST, headers, headers_begun, only, parsed
+from htty.memory_stream import MemoryStream, memory_streams
 from telex.htty import limits
-from telex.htty.byte_stream import MemoryStream, memory_streams
 from telex.htty.errors import BadHeaders, ConnectionOver, StreamReset
 from telex.htty.h2.http2_connection import Ended, Http2Connection
-from telex.htty.h2.http2_flow import HEADER_CHECKS, STALL_CHECKS
 from telex.htty.h2.http2_state import Http2Side
-from telex.htty.h2.http_stream import HttpStream
+from telex.htty.h2.http_stream import HEADER_CHECKS, STALL_CHECKS, HttpStream
 
 PIECE = bytes(range(256)) * 256
 MB = 1_000_000

@@ -17,6 +17,7 @@ from serving import Serve, serving
 from telex.automation import protocol as spec
 from telex.automation.dialer import dial
 from telex.passthrough.attach_view import BLANK, PLAIN, NoSuchKey, control_key
+from telex.rpc.errors import RpcError
 from telex.rpc.methods import Methods
 from telex.terminal.cells import Size
 from telex.terminal.screen import Screen
@@ -92,6 +93,33 @@ async def test_the_detach_key_leaves_the_program_running_and_restores_the_termin
             await person.sees(f"telex: detached from {term.id}, which still runs")
         await term.wait("\nlast")
         assert "not typed" not in await term.text()
+
+
+async def test_a_session_is_found_by_the_name_that_telex_open_gave(served: Serve) -> None:
+    async with await dial(served.unix) as peer:
+
+        async def verb(*argv: str) -> None:
+            call = {"argv": argv, "cwd": "/", "env": {"PATH": os.environ["PATH"]}}
+            assert (await peer.call("verb.run", call))["code"] == 0
+
+        await verb("open", "mine", "--", "sh", "-c", "echo here; exec cat")
+        refused = [(*TELEX, "attach", "--to", served.unix, "other")]
+        async with session(served, "cat"):
+            refused.append((*TELEX, "attach", "--to", served.unix))
+            for words, said in zip(refused, ("no session 'other'", "which session?"), strict=True):
+                async with at_terminal(*words) as person:
+                    assert await person.leaves() == 1
+                    await person.sees(said)
+            async with at_terminal(*TELEX, "attach", "--to", served.unix, "mine") as person:
+                await person.sees("here")
+                await person.takes_keys()
+                person.type(DETACH)
+                assert await person.leaves() == 0
+                await person.sees("telex: detached from mine, which still runs")
+        with pytest.raises(RpcError, match="'mine' is the name of s"):
+            await peer.call("session.properties", {"session": "mine"})
+        await verb("close", "mine")
+        assert await peer.call("session.list") == {"sessions": []}
 
 
 @pytest.mark.parametrize("pressed", ["\x01", "\x1b[97;5u"])
@@ -321,7 +349,7 @@ async def test_no_such_session_leaves_the_terminal_untouched(served: Serve) -> N
     async with at_terminal(*TELEX, "attach", "--to", served.unix, "s99") as person:
         assert await person.leaves() == 1
         assert person.restored()
-        assert bytes(person.seen).startswith(b"telex: unknown session: s99")
+        assert bytes(person.seen).startswith(b"telex: there is no session 's99'")
 
 
 async def test_two_clients_are_attached_at_once(served: Serve) -> None:

@@ -10,6 +10,7 @@ import os
 import shlex
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +32,7 @@ from telex.terminal.cells import Size
 from telex.terminal.recording import OutputEvent, read_recording
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 ASK = """
 import os, re, select, sys, termios, tty
@@ -369,11 +370,21 @@ async def test_keys_reach_the_next_program_when_the_subscriber_has_exited(
         await person.shows("b'q'")
 
 
-async def test_an_undeliverable_event_reaches_the_program_as_bytes() -> None:
+@pytest.fixture
+def group_of_its_own() -> Iterator[int]:
+    """A process group in which nothing else starts or exits, unlike that of the tests."""
+    with subprocess.Popen(["sleep", "600"], process_group=0) as child:
+        yield child.pid
+        child.kill()
+
+
+async def test_an_undeliverable_event_reaches_the_program_as_bytes(
+    group_of_its_own: int,
+) -> None:
     """The subscriber may exit between the check of the foreground and the frame."""
     typed: list[bytes] = []
     gone: list[bool] = []
-    group = os.getpgrp()
+    group = group_of_its_own
     listeners = EventDelivery(
         foreground=lambda: group,
         own_modes=frozenset,

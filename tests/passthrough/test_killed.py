@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from passthrough.person import BASH, SIZE, TELEX, Person, at_terminal
-from telex.passthrough.mode_tracker import ModeTracker
+from telex.passthrough.person_terminal import ModeTracker
 from telex.terminal.screen import Screen
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from telex.passthrough.panel_view import (
     InputModes,
     Painter,
     input_modes,
-    without_mouse_below,
+    mouse_for_program,
 )
 from telex.terminal.cells import Cursor, Size
 from telex.terminal.screen import Screen
@@ -266,6 +266,8 @@ def test_input_modes_are_read_from_the_programs_screen() -> None:
         screen.feed(b"\x1b[?1h\x1b=\x1b[?1002h\x1b[?1006h\x1b[?1004h\x1b[?2004h\x1b[>5u\x1b[>4;2m")
         modes = frozenset({1, 66, 1002, 1004, 1006, 2004})
         assert input_modes(screen.restore()) == InputModes(modes, kitty=5, other_keys=2)
+        screen.feed(b"\x1b[?1015h")  # for terminals without 1006
+        assert input_modes(screen.restore()).modes == modes
 
 
 @pytest.mark.parametrize(
@@ -274,7 +276,7 @@ def test_input_modes_are_read_from_the_programs_screen() -> None:
         ({1000, 1006}, b"\x1b[<0;9;22M\x1b[<0;9;22m", b"\x1b[<0;9;23M"),
         ({1000, 1015}, b"\x1b[32;9;22M", b"\x1b[32;9;24M"),
         ({1000}, b"\x1b[M !" + bytes([22 + 32]), b"\x1b[M !" + bytes([23 + 32])),
-        ({1003, 1006, 1016}, b"\x1b[<0;9;352M", b"\x1b[<0;9;353M"),
+        ({1003, 1006, 1016}, b"", b"\x1b[<0;9;23M"),
     ],
 )
 def test_mouse_reports_below_the_program_are_dropped(
@@ -282,5 +284,14 @@ def test_mouse_reports_below_the_program_are_dropped(
 ) -> None:
     size = Size(22, 80, 640, 352)
     said = InputModes(frozenset(modes))
-    assert without_mouse_below(b"a" + above + below + b"b", said, size) == b"a" + above + b"b"
-    assert without_mouse_below(below, InputModes(), size) == below
+    assert mouse_for_program(b"a" + above + below + b"b", said, size) == b"a" + above + b"b"
+    assert mouse_for_program(below, InputModes(), size) == below
+
+
+def test_a_program_that_asked_for_pixels_gets_them_whatever_the_persons_terminal_knows() -> None:
+    asked = InputModes(frozenset({1003, 1016}))
+    assert asked.in_cells.modes == {1003, 1006}
+    click = b"\x1b[<0;5;4M\x1b[<0;5;4m"
+    assert mouse_for_program(click, asked, Size(22, 80)) == b"\x1b[<0;36;56M\x1b[<0;36;56m"
+    large = Size(22, 80, 80 * 10, 22 * 20)
+    assert mouse_for_program(click, asked, large) == b"\x1b[<0;45;70M\x1b[<0;45;70m"

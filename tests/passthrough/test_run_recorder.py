@@ -142,7 +142,7 @@ def cast(path: Path, *lines: str) -> str:
 async def test_a_replay_plays_the_recording_and_restores_the_terminal(tmp_path: Path) -> None:
     file = cast(
         tmp_path / "demo.cast",
-        '[0.0,"o","\\u001b[?1049h\\u001b[?25lone"]',
+        '[0.0,"o","\\u001b[?1049h\\u001b[?25l\\u001b[5 qone"]',
         '[0.01,"o","two"]',
         '[99.0,"o","never"]',
     )
@@ -155,6 +155,7 @@ async def test_a_replay_plays_the_recording_and_restores_the_terminal(tmp_path: 
         assert await person.leaves() == 0
         await person.sees("\x1b[?1049l")
         await person.sees("\x1b[?25h")
+        await person.sees("\x1b[0 q")
         assert person.restored()
     assert b"never" not in person.seen
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import fcntl
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from telex.processes import guardian, spawn
+from telex.processes import guardian, launch, spawn
 from telex.processes.child_environment import COOKIE, child_environment
 from telex.processes.spawn import (
     ControllingTerminal,
@@ -164,6 +166,20 @@ async def test_a_child_gets_three_descriptors_and_no_other() -> None:
         os.close(left)
         os.close(leaked)
     assert {int(fd) for fd in listed.split()} <= {0, 1, 2, 10}  # 10: the shell's own
+
+
+async def test_a_descriptor_beyond_the_limit_is_no_obstacle_and_does_not_leak() -> None:
+    """A shell may give us a high number, and the limit may be lowered after that."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    high = fcntl.fcntl(0, fcntl.F_DUPFD, soft - 2)
+    try:
+        launch._inherited.cache_clear()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (high, hard))
+        assert f"{high}".encode() not in await output(["sh", "-c", "ls /proc/$$/fd"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        os.close(high)
+        launch._inherited.cache_clear()
 
 
 async def test_a_child_ignores_and_blocks_no_signal_whatever_we_do() -> None:

@@ -166,6 +166,17 @@ async def test_a_process_that_exits_gets_no_further_signal(heeded: signal.Signal
     assert ended == Exit(signal=heeded)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only /proc tells what a process ignores")
+async def test_a_shell_that_ignores_sigterm_is_hung_up_on_and_not_waited_for() -> None:
+    script = 'trap "" TERM; echo up; exec sleep 1000'
+    async with start(
+        ["sh", "-c", script], stdio=Pipes(PipeEnd.NULL, PipeEnd.PIPE, PipeEnd.NULL)
+    ) as child:
+        await read_line(child)
+        ended = await child.end((Rung(SIGTERM, 20.0, hangup=True), Rung(SIGKILL, 20.0)))
+    assert ended == Exit(signal=SIGHUP)
+
+
 async def test_a_stopped_process_gets_its_signal() -> None:
     script = 'trap "exit 5" TERM; echo up; kill -STOP $$; while :; do sleep 1; done'
     async with start(

@@ -96,6 +96,23 @@ def test_the_prefilter_finds_all_that_a_thorough_search_does(text: str, cuts: li
         assert redactor.redact(text) == fed(StreamRedactor(rulebook), text, cuts)
 
 
+@pytest.mark.parametrize(
+    ("line", "is_clear"),
+    [
+        ("key = import_module('_testcapi')\n", True),
+        ('api_key = config.Parser("")\n', True),
+        ("def test_loadTestsFromNameOfAModule(self):\n", True),
+        ("key = bytes.fromhex('06a9214036b8a15b512e03d534120006')\n", False),
+        ('api_key = SecretStr("hunter2hunter2")\n', False),
+        ("key = import_module('_testcapi", False),
+    ],
+)
+def test_a_call_with_a_short_string_is_decided_without_a_scanner(line: str, is_clear: bool) -> None:
+    assert (Rulebook(MARKER).clear_until(line) == len(line)) is is_clear
+    for redactor in REDACTORS:
+        assert fed(redactor.stream(), line, list(range(len(line)))) == redactor.redact(line)
+
+
 @given(texts, st.integers(1, 64))
 @example("abcd\x1b[38;5;196;48;5;21m", 4)
 def test_the_last_characters_of_a_text_are_found_without_reading_all_of_it(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from benchmarks import floods
 
-from automating import Serving
+from automating import Client, Serving
 from telex.automation import limits as automation_limits
 from telex.terminal import actions, limits
 from telex.terminal.cells import Size
@@ -141,12 +141,21 @@ async def test_floods_are_served_in_turn_and_typed_input_is_answered_at_once(
 # What is held for who does not read.
 
 
+def _told_state(client: Client, session: str) -> str | None:
+    """The input state of a session that a client was told last."""
+    told = [params for method, params in client.told if method == "session.input_state"]
+    states = [params["input_state"]["state"] for params in told if params["session"] == session]
+    return states[-1] if states else None
+
+
 async def test_a_client_that_does_not_read_costs_nothing_for_each_change(tmp_path: Path) -> None:
     async with Serving("unix, ndjson", tmp_path)() as client:
         session_id = await client.start("printf ready; cat")
         await client.shows(session_id, "ready")
         deaf = await client.another()
         await deaf.call("server.set_notifications", enabled=True)
+        # What the quiet program waits for is a change too: it is told before the client goes deaf.
+        await deaf.until(lambda: _told_state(deaf, session_id) == "line")
         deaf.peer._channel.pause()
         assert client._server is not None
         session = client._server.service.automation._sessions.find(session_id)

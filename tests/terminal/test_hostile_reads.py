@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 KINDS: tuple[pictures.Kind, ...] = ("text", "ansi", "svg", "html")
 REDACTOR = Redactor()
 SIDES = (1, 2, 3, 10, 24, 80)
-MODES = (1, 2, 3, 4, 5, 6, 7, 12, 20, 25, 45, 47, 66, 69, 1000, 1002, 1003, 1006, 1016, 1047, 1048,
+MODES = (1, 2, 3, 4, 5, 6, 7, 12, 20, 25, 40, 45, 47, 66, 69, 1000, 1002, 1003, 1006, 1016, 1047, 1048,
          1049, 2004, 2026, 2027, 2031, 2048)  # fmt: skip
 NUMBERS = (
     "",
@@ -135,6 +135,43 @@ def test_a_png_of_a_hostile_screen_is_drawn(watchdog: Callable[[], None]) -> Non
         with contextlib.closing(Screen(Size(5, 20))) as screen:
             screen.feed(b"".join(stream(chance)))
             assert pictures.draw(screen.snapshot(1), "png").startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    "permission",
+    [
+        *(
+            b"\x1b[?40h",
+            b"\x1b[?040h",
+            b"\x1b[?7;40h",
+            b"\x1b[?40;7h",
+            b"\x1b[?40;3h",
+            b"\x1b[?;40h",
+        ),
+        *(
+            b"\x1b[?4\x000h",
+            b"\x1b\x00[?40h",
+            b"\x1b[\x07?40\x7fh",
+            b"\x1b[?" + b"0" * 5000 + b"40h",
+        ),
+    ],
+)
+def test_a_program_cannot_change_the_columns_of_its_screen(permission: bytes) -> None:
+    data = permission + b"\x1b[?3h"
+    for cut in {0, 1, 2, 3, 4, len(permission) // 2, len(permission) - 1, len(permission)}:
+        with contextlib.closing(Screen(Size(4, 10))) as screen:
+            screen.feed(data[:cut])
+            screen.feed(data[cut:])
+            assert {len(row.cells) for row in screen.snapshot(1).rows} == {10}, cut
+
+
+def test_the_permission_to_change_columns_as_a_text_is_shown() -> None:
+    with contextlib.closing(Screen(Size(4, 30))) as screen:
+        screen.feed(b"\x1b[?25l[?40h \x1b]2;is it?40h\x07\x1b[?1;2004h?40h")
+        seen = screen.snapshot(1)
+    assert seen.plain_text.strip() == "[?40h ?40h"
+    assert seen.title == "is it?40h"
+    assert seen.application_cursor
 
 
 def test_a_mode_that_stays_set_does_not_restore_the_alternate_screen() -> None:

@@ -47,8 +47,8 @@ def test_a_pattern_with_another_meaning_in_re2_is_refused(
 
 
 def test_each_function_makes_one_matcher() -> None:
-    assert match.text("a", 3) == matchers.ContainsText("a", 3)
-    assert match.regex("a", "m1") == matchers.ScreenRegex("a", "m1")
+    assert match.text("a", since=3) == matchers.ContainsText("a", 3)
+    assert match.regex("a", since="m1") == matchers.ScreenRegex("a", "m1")
     assert match.printed("a") == matchers.TranscriptContains("a")
     assert match.absent("a") == matchers.TextAbsent("a")
     assert match.title("a") == matchers.Title("a")

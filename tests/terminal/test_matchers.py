@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from telex.processes.child import Exit
 from telex.terminal.cells import Cursor, Row
 from telex.terminal.limits import MATCHER_DEPTH, MATCHERS
-from telex.terminal.waits import compiler
+from telex.terminal.waits import compiler, conditions
 from telex.terminal.waits.compiler import Moment, PredicateOutcome, WaitCondition
 from telex.terminal.waits.matchers import Matcher
 from telex.terminal.waits.printed_lines import PrintedLines, printed_lines
 from telex.terminal.waits.since import Mark
+from telex.testing import terminal_trace
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,15 @@ MATCHING = [
     (
         one("screen_regex", r"ready (\d+)"),
         {"kind": "screen_regex", "pattern": r"ready (\d+)", "capture": "42"},
+    ),
+    (
+        one("screen_regex", r"(?P<word>r\w+) (4)(x)?"),
+        {
+            "kind": "screen_regex",
+            "pattern": r"(?P<word>r\w+) (4)(x)?",
+            "capture": "ready",
+            "groups": {"1": "ready", "2": "4", "3": None, "word": "ready"},
+        },
     ),
     (
         one("screen_regex", r"rea.y"),
@@ -405,3 +415,10 @@ def test_an_explanation_names_the_branches_that_were_true() -> None:
 def test_an_explanation_agrees_with_a_check() -> None:
     for shape, _ in MATCHING:
         assert explained(shape, SCREEN)["matched"] is True
+
+
+def test_every_matcher_has_words_for_a_failed_wait_and_for_a_trace() -> None:
+    tags = {str(one.__struct_config__.tag) for one in get_args(Matcher)}
+    joined = {"any", "all", "not"}
+    assert set(conditions._ASKED) == tags - joined
+    assert set(terminal_trace._MATCHER_WORDS) == tags - joined

@@ -145,3 +145,28 @@ def test_the_largest_screen_does_not_take_quadratic_time(line: str) -> None:
         NearMissSearch(large).for_text(wanted, None)
         took.append(time.process_time() - begun)
     assert min(took) < 5  # what is quadratic takes hours; the benchmark has the figure
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        (r"\d+ passed", True),
+        ("[0-9]+ passed", True),
+        ("1. passed.*s", True),
+        ("passed|failed", True),
+        ("passed in 3s$", True),
+        ("^tests: 12", True),
+        (r"\d+ failed", False),
+        (r"\d+ passe(", False),
+        ("12 pas?", False),  # a question
+        ("12 pass.d", False),
+    ],
+)
+def test_a_pattern_that_was_given_as_a_text(text: str, meant: bool) -> None:
+    there = scene("tests: 12", "12 passed in 3s")
+    there.printed = there.text
+    shown = NearMissSearch(there).for_text(text, None)
+    printed = NearMissSearch(there).for_printed(text, None)
+    assert [one is not None and one.kind == "pattern" for one in (shown, printed)] == [meant] * 2
+    if shown and meant:
+        assert "use telex.match.regex" in shown.says

@@ -155,7 +155,7 @@ def test_a_block_fills_its_cell_and_a_shade_a_part_of_it() -> None:
 
 def test_every_drawn_character_but_the_empty_braille_has_ink() -> None:
     drawn = [chr(point) for point in range(0x110000) if is_drawn(chr(point)) and point != 0x2800]
-    assert len(drawn) == 160 + 255 + 60 + 4
+    assert len(drawn) == 160 + 255 + 60 + 4 + len("⎺⎻⎼⎽⎿⏴⏵⏶⏷⭘")
     assert all(shapes(char, CellBox(W, H, 1)) for char in drawn)
     assert len({shapes(char, CellBox(2 * W, 2 * H, 2)) for char in drawn}) == len(drawn), (
         "no two alike"

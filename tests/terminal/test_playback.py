@@ -238,7 +238,7 @@ def test_a_recording_is_read_searched_drawn_and_compared_from_python(tmp_path: P
     failed.screenshot(tmp_path / "failed.svg", at=seen.appeared)
     assert "failed" in (tmp_path / "failed.svg").read_text()
     assert passed.differences(again) == []
-    assert passed.differences(failed)[0] == "row 1, columns 0-5: 'passed' → 'failed'; green → red"
+    assert passed.differences(failed)[0] == "row 1, columns 0-5: green → red; 'passed' → 'failed'"
     ignore = re.compile("(passed|failed).*")
     assert passed.differences(failed, ignore=(ignore,)) == ["exit code: 0 → 1"]
     with pytest.raises(telex.recordings.NotARecording, match="line 1"):

@@ -266,7 +266,6 @@ BAD_EVENTS = [
     b'[1.0,"r","80"]\n',
     b'[1.0,"r","80x"]\n',
     b'[1.0,"x","gone"]\n',
-    b'[1.0,"o","\xff"]\n',
 ]
 
 
@@ -303,3 +302,21 @@ def test_any_bytes_are_a_recording_or_refused(rest: list[bytes], ended: bool) ->
     except NotARecording:
         return
     assert all(math.isfinite(event.time) for event in recording.events)
+
+
+def test_half_a_character_is_read_as_a_replacement() -> None:
+    lines = [
+        b'{"version": 2, "width": 80, "height": 24, "title": "a\\ud83d"}\n',
+        b'[1, "o", "a\\ud83d\\ude00b\\ud83dc\\uDE00\\\\ud83d"]\n',
+        b'[2, "i", "\\ud83d\\ud83d\\ude00"]\n',
+        b'[3, "o", "\xe6\x97"]\n',
+    ]
+    recording = read_recording(lines)
+    assert recording.header.title == "a\ufffd"
+    assert recording.events == (
+        OutputEvent(1.0, "a\U0001f600b\ufffdc\ufffd\\ud83d"),
+        InputEvent(2.0, "\ufffd\U0001f600"),
+        OutputEvent(3.0, "\ufffd"),
+    )
+    with pytest.raises(NotARecording, match="line 2"):
+        read_recording([lines[0], b'[1, "o", "\\ud83d]\n'])

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from telex.terminal.actions import MouseEvent
 from telex.terminal.cells import BLANK, Cell, Row, Size
 from telex.terminal.keys import parse_key
 from telex.terminal.screen import Screen
@@ -36,6 +37,7 @@ def looks(screen: Screen) -> dict[str, object]:
         "application_keypad": screen.application_keypad,
         "bracketed_paste": screen.bracketed_paste,
         "mouse_tracking": screen.mouse_tracking,
+        "click": screen.encode_mouse(MouseEvent(1, 2)),
         "arrow": screen.encode_key(parse_key("ctrl_up")) + screen.encode_key(parse_key("ctrl_i")),
     }
 
@@ -53,6 +55,8 @@ SCREENS = {
     "pending wrap after a wide character": "01234567中",
     "the alternate screen": "before\x1b[?1049h\x1b[2;2Hvim\x1b[?25l\x1b[?1h\x1b=",
     "modes": "\x1b[?2004h\x1b[?1002h\x1b[?1006h\x1b[?1h\x1b[4h\x1b[?7l",
+    "two formats of the mouse": "\x1b[?1003;1015;1006h",
+    "three formats of the mouse": "\x1b[?1003;1015;1006;1016h",
     "a scroll region": "1\r\n2\r\n3\r\n4\x1b[2;3r\x1b[3;2H",
     "origin mode": "\x1b[2;3r\x1b[?6h\x1b[2;4H",
     "tab stops": "\x1b[3g\x1b[4G\x1bH\r",

@@ -481,6 +481,22 @@ def test_the_last_copied_text_is_kept_in_part_and_nothing_is_sent_back() -> None
         assert screen.feed(b"\x1b]52;c;" + base64.b64encode(text) + b"\a\x1b]52;c;?\a") == b""
         assert screen.clipboard is not None
         assert len(screen.clipboard) <= limits.COPIED_BYTES
+        assert screen.clipboard_cut == (len(text) > limits.COPIED_BYTES)
+
+
+def test_an_empty_copy_clears_the_clipboard_and_a_cut_one_ends_with_a_whole_character() -> None:
+    screen = Screen(Size(2, 10))
+
+    def copy(text: str) -> str | None:
+        screen.feed(b"\x1b]52;c;" + base64.b64encode(text.encode()) + b"\a")
+        return screen.clipboard
+
+    assert copy("one") == "one"
+    assert copy("") == ""
+    assert copy("日" * (limits.COPIED_BYTES // 3 + 1)) == "日" * (limits.COPIED_BYTES // 3)
+    assert screen.clipboard_cut
+    assert copy("") == ""
+    assert not screen.clipboard_cut
 
 
 def test_links_are_found_in_each_row_and_neighbours_are_told_apart() -> None:
@@ -488,3 +504,19 @@ def test_links_are_found_in_each_row_and_neighbours_are_told_apart() -> None:
     open_a, open_b, end = b"\x1b]8;;a:1\x1b\\", b"\x1b]8;;b:2\x1b\\", b"\x1b]8;;\x1b\\"
     screen.feed(b"12345678" + open_a + b"long" + open_b + b"er" + end + b"\r\nplain")
     assert screen.links() == [(0, 8, 2, "a:1"), (1, 0, 2, "a:1"), (1, 2, 2, "b:2")]
+
+
+@pytest.mark.parametrize("selection", ["c", "cp", "pc", "s0", "cpqs01234567", ""])
+def test_a_copy_to_several_selections_is_kept_wherever_a_read_ends(selection: str) -> None:
+    copy = f"a\x1b]52;{selection};bmV3\x07b\x1b".encode()
+    for at in range(len(copy)):
+        screen = Screen(Size(2, 10))
+        for data in (copy[:at], copy[at:], b"[1mccc"):
+            screen.feed(data)
+        assert (screen.clipboard, screen.rows()[0].text) == ("new", "abccc"), at
+        screen.close()
+    screen = Screen(Size(2, 10))
+    for byte in copy:
+        screen.feed(bytes([byte]))
+    assert (screen.clipboard, screen.rows()[0].text) == ("new", "ab")
+    screen.close()

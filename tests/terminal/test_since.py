@@ -226,9 +226,12 @@ SCENES = [
     ("", "echo B\n", "bash> echo B\r\n", "B", False),
     ("", "echo BCD\n", "bash> echo BC", "BC", False),
     ("", "echo B\n", "bash> echo B\r\nB\r\n", "B", True),
+    ("$ ", "\necho B\n", "\r\necho B$ echo B\r\n", "B", False),
+    ("$ ", "\necho B\n", "\r\necho B$ echo B\r\nB\r\n", "B", True),
     ("$ echo", "echo RE\n", " RE\r\n", "RE", False),
     ("$ echo", "echo RE\n", " RE\r\nRE\r\n", "RE", True),
     ("$ ", "lsx\x7f\n", "ls\r\n", "ls", False),
+    ("$ ", "lsxyz\x7f\x7f\x7f\n", "ls\r\n", "ls", False),
     ("Continue? ", "y", "yes, on we go", "yes", True),
 ]
 

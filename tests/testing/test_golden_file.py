@@ -10,9 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telex.automation.protocol import CellStyle
-from telex.testing.golden_diff import differences, told
-from telex.testing.golden_file import (
+from telex.terminal.screen_difference import differences, told
+from telex.terminal.shown_screen import (
     BLANK,
+    from_text,
+    row_text,
+    shown_cell,
+    shown_rows,
+    style_words,
+)
+from telex.testing.golden_file import (
     BadGolden,
     GoldenCell,
     GoldenFile,
@@ -20,13 +27,8 @@ from telex.testing.golden_file import (
     NewerGolden,
     PatternMask,
     RegionMask,
-    from_text,
-    golden_cell,
-    golden_rows,
     mask_screen,
     read_golden,
-    row_text,
-    words,
     write_golden,
 )
 
@@ -37,7 +39,7 @@ COLOURS = st.one_of(
 )
 UNDERLINES = st.sampled_from(["single", "double", "curly", "dotted", "dashed"])
 STYLES = st.builds(CellStyle, COLOURS, COLOURS, *[st.booleans()] * 8, UNDERLINES, COLOURS).map(
-    words
+    style_words
 )
 FEW_STYLES = st.one_of(st.just(""), st.just("inverse"), STYLES)
 CHARACTERS = st.one_of(
@@ -52,7 +54,7 @@ def rows(draw: st.DrawFn, cols: int) -> tuple[GoldenCell, ...]:
     cells: list[GoldenCell] = []
     while len(cells) < cols:
         style = draw(FEW_STYLES)
-        cells.append(golden_cell(draw(CHARACTERS), False, style))
+        cells.append(shown_cell(draw(CHARACTERS), False, style))
         if draw(st.booleans()) and len(cells) < cols:
             cells.append(GoldenCell("", cells[-1].style))
     return tuple(cells)
@@ -66,7 +68,7 @@ def screens(draw: st.DrawFn, cols: int | None = None, height: int | None = None)
     content = draw(st.tuples(*[st.one_of(blank, rows(cols)) for _ in range(height)]))
     cursor = draw(st.none() | st.tuples(st.integers(0, height - 1), st.integers(0, cols - 1)))
     title = draw(st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), max_size=5))
-    return GoldenScreen(golden_rows(content, height, cols), cols, cursor, title)
+    return GoldenScreen(shown_rows(content, height, cols), cols, cursor, title)
 
 
 MASKS = st.lists(
@@ -110,7 +112,7 @@ def test_no_text_makes_the_reader_fail_in_another_way(text: str) -> None:
 
 
 def test_a_newer_file_is_named_as_such_and_not_taken_for_a_broken_one() -> None:
-    with pytest.raises(NewerGolden, match=r"version 2 .* reads up to 1: use a newer telex, or"):
+    with pytest.raises(NewerGolden, match=r"line 1 has version 2 .* reads up to 1: use a"):
         read_golden("telex golden 2\nwhatever\n")
 
 
@@ -136,14 +138,14 @@ def test_a_file_is_readable() -> None:
 
 
 def test_of_a_blank_only_the_visible_style_counts() -> None:
-    assert golden_cell(" ", False, "bold red on blue").style == "on blue"
-    assert golden_cell("", False, "bold red").style == ""
-    assert golden_cell(" ", False, "underline red").style == "underline red"
-    assert golden_cell("x", False, "bold red").style == "bold red"
-    drawn = [golden_cell(char, False, "bold on blue") for char in "a b  "]
-    erased = [*drawn[:1], golden_cell("", False, "red on blue"), *drawn[2:]]
-    assert golden_rows([drawn], 1, 5) == golden_rows([erased], 1, 5)
-    assert [cell.style for cell in golden_rows([drawn], 1, 5)[0]] == ["bold on blue"] * 3 + [
+    assert shown_cell(" ", False, "bold red on blue").style == "on blue"
+    assert shown_cell("", False, "bold red").style == ""
+    assert shown_cell(" ", False, "underline red").style == "underline red"
+    assert shown_cell("x", False, "bold red").style == "bold red"
+    drawn = [shown_cell(char, False, "bold on blue") for char in "a b  "]
+    erased = [*drawn[:1], shown_cell("", False, "red on blue"), *drawn[2:]]
+    assert shown_rows([drawn], 1, 5) == shown_rows([erased], 1, 5)
+    assert [cell.style for cell in shown_rows([drawn], 1, 5)[0]] == ["bold on blue"] * 3 + [
         "on blue"
     ] * 2
 
@@ -155,15 +157,34 @@ def test_a_style_may_be_written_in_any_order() -> None:
     assert read_golden(text).screen.rows[0][1].style == "bold underline red on cyan"
 
 
+HEAD = "telex golden 1\nsize 4x2\ncursor hidden\n\n"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "line 1 "),
+        ("telex golden 0\n", "line 1 .*the first version is 1"),
         ("telex golden 1\n", "line 2 .* there is no 'size'"),
         ("telex golden 1\nsize 4x1\ncursor row x\n\n", "line 3 .*'row x' does not fit 'cursor'"),
         ("telex golden 1\nsize 4x1\ncursor hidden\n\n  0|abcde\n", "longer than 4 columns"),
         ("telex golden 1\nsize 4x1\ncursor hidden\n\n  0|a\n  0: 0-1 fat\n", "line 6 .*'fat'"),
         ('telex golden 1\nsize 4x1\ncursor hidden\nmask "("\n\n', "line 4 "),
+        ('telex golden 1\nsize 4x1\ncursor hidden\nmask "a{99999999999}"\n\n', "line 4 "),
+        ('telex golden 1\nsize 4x1\ntitle "a"b"\ncursor hidden\n\n  0|a\n', "line 3 "),
+        ("telex golden 1\nsize 4x1\nsize 4x2\n", "line 3 .*second 'size'"),
+        (f"{HEAD}  0|abcde\n  1|\n", "line 5 .*longer than 4 columns"),
+        (f"{HEAD}  0|a\n  0: 2-4 bold\n", "line 6 .*column 4 is outside of a screen of 4 col"),
+        (f"{HEAD}  0|a\n  0: 9-9 bold\n", "line 6 .*column 9 is outside"),
+        (f"{HEAD}  2|a\n", "line 5 .*row 2 is outside of a screen of 2 rows"),
+        (f"{HEAD}  0|a\n  0|b\n", "line 6 .*second row 0"),
+        (f"{HEAD}<<<<<<< ours\n", "line 5 .*a row is its number"),
+        (f"{HEAD}  0|a\n  0~\n", "line 6 .*neither"),
+        (f"{HEAD}  0|a\n  0~ wide x\n", "line 6 .*'x' is not a column"),
+        (f"{HEAD}  0|a\n  0~ wide 4\n", "line 6 .*column 4 is outside"),
+        (f"{HEAD}  0|a\n  0~ wide 3\n", "line 6 .*longer than 4"),
+        (f"{HEAD}  0|a\n  0~ joined 0\n", "line 6 .*'0' is not COLUMN:CHARACTERS"),
+        (f"{HEAD}  0|a\n  0~ joined 0:0\n", "line 6 .*'0:0' is not COLUMN:CHARACTERS"),
     ],
 )
 def test_a_broken_file_is_named_by_its_line(text: str, said: str) -> None:

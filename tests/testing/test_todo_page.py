@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
@@ -20,15 +19,10 @@ _EXAMPLE = re.compile(r'```python title="test_todo.py"\n(.*?)```', re.DOTALL)
 
 def test_the_examples_pass_and_the_page_shows_what_they_show(pytester: pytest.Pytester) -> None:
     source = "\n".join(_EXAMPLE.findall(PAGE))
-    run_coroutine = """
-    def test_a_coroutine(telex, golden):
-        import asyncio
-        asyncio.run(look_at_it(telex, golden))
-    """
-    (pytester.path / "test_todo.py").write_text(source + dedent(run_coroutine))
+    (pytester.path / "test_todo.py").write_text(source)
     (pytester.path / "todo.py").write_text((ROOT / "examples/todo.py").read_text())
     updated = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--telex-update")
-    updated.assert_outcomes(passed=6)
+    updated.assert_outcomes(passed=7)
     goldens = pytester.path / "__golden__/test_todo"
     deleted = (goldens / "test_the_question_before_deleting.deleted.txt").read_text()
     assert f"deleted.txt\n{deleted}```" in PAGE
@@ -36,7 +30,7 @@ def test_the_examples_pass_and_the_page_shows_what_they_show(pytester: pytest.Py
         r"^ *\d+\|(.*)$", (goldens / "test_a_coroutine.txt").read_text(), re.MULTILINE
     )
     assert "```text\n" + "\n".join(screen) + "\n```" in PAGE
-    pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=6)
+    pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=7)
     broken = (pytester.path / "todo.py").read_text().replace("A_REVERSE", "A_BOLD")
     (pytester.path / "todo.py").write_text(broken)
     quick = source.replace('golden(term, "deleted")', 'golden(term, "deleted", timeout=0.2)')
@@ -47,7 +41,7 @@ def test_the_examples_pass_and_the_page_shows_what_they_show(pytester: pytest.Py
     quick = quick.replace('term.type("y")', 'term.type("y")\n    term.wait("0 of 1 done")')
     (pytester.path / "test_todo.py").write_text(quick)
     failed = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-k", "deleting")
-    failed.assert_outcomes(failed=1, deselected=4)
+    failed.assert_outcomes(failed=1, deselected=6)
     shown = "\n".join([line.removeprefix("E   ").strip() for line in failed.outlines])
     on_page = re.findall(r"```text\nGoldenMismatch: (.*?)```", PAGE, re.DOTALL)[0]
     for line in filter(None, on_page.split("\n")):

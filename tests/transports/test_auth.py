@@ -392,12 +392,12 @@ def test_a_websocket_without_proof_may_still_show_it(headers: Headers, expected:
 def test_codes_and_cookies_are_bounded_and_dropped_oldest_first() -> None:
     auth = an_authenticator()
     first = auth.new_code(0.0)
-    for _ in range(limits.DOOR_SECRETS):
+    for _ in range(limits.LOGIN_SECRETS):
         last = auth.new_code(0.0)
     assert outcome(auth.authenticate(request_with(HOST, query=f"code={first}"), 1.0)) == "401 code"
     assert outcome(auth.authenticate(request_with(HOST, query=f"code={last}"), 1.0)) == "redeemed"
     oldest = cookie_of(auth)
-    for _ in range(limits.DOOR_SECRETS):
+    for _ in range(limits.LOGIN_SECRETS):
         newest = cookie_of(auth)
     assert outcome(auth.authenticate(request_with(HOST, oldest), 2.0)) == "401 token"
     assert outcome(auth.authenticate(request_with(HOST, newest), 2.0)) == "cookie"

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
+import http_client
 from handlers import table
 from streams import cuts, split
 from telex.rpc import limits as rpc_limits
@@ -26,7 +27,7 @@ from telex.rpc.errors import PeerGone
 from telex.rpc.handler_tasks import CallContext
 from telex.rpc.peer import Peer
 from telex.transports import channels as transports_channels
-from telex.transports import http, http_client, http_messages, web_server
+from telex.transports import http, http_messages, web_server
 from telex.transports.auth import Authenticator
 from telex.transports.channels import ChannelEnded
 from telex.transports.errors import AccessDenied, CannotConnect, NoServer
@@ -455,7 +456,7 @@ async def test_posts_for_a_paused_stream_are_read_one_at_a_time_and_none_is_lost
 ) -> None:
     opened: asyncio.Queue[Ear] = asyncio.Queue()
     bodies: asyncio.Queue[bytes | None] = asyncio.Queue()
-    read_body = http._body
+    read_body = http.read_body
 
     async def body(*request: Any) -> bytes | None:
         bodies.put_nowait(await read_body(*request))
@@ -467,7 +468,7 @@ async def test_posts_for_a_paused_stream_are_read_one_at_a_time_and_none_is_lost
             opened.put_nowait(ear)
             await ear.end()
 
-    monkeypatch.setattr(http, "_body", body)
+    monkeypatch.setattr(http, "read_body", body)
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
     async with serving(hold) as here, httpx.AsyncClient(headers=headers) as client:
         accept = {"accept": "text/event-stream"}
@@ -882,17 +883,17 @@ def test_encoded_events_decode_to_themselves_wherever_the_reads_fall(
     stream = b"".join(
         http_messages.encode_event(frame) + http_messages.KEEP_ALIVE_EVENT for frame in plain
     )
-    decoder = http_messages.EventStreamDecoder()
+    decoder = http_client.EventStreamDecoder()
     assert [frame for read in split(stream, cuts) for frame in decoder.feed(read)] == plain
 
 
 def test_other_fields_and_line_ends_of_an_event_stream_are_accepted() -> None:
     stream = b"id: 7\r\nevent: x\r\ndata:{\r\ndata:  }\r\n\r\n\r\n: hi\n\nretry: 1\n\ndata: 1\n\n"
-    assert http_messages.EventStreamDecoder().feed(stream) == [b"{\n }", b"1"]
+    assert http_client.EventStreamDecoder().feed(stream) == [b"{\n }", b"1"]
 
 
 def test_an_endless_event_is_refused() -> None:
-    decoder = http_messages.EventStreamDecoder()
+    decoder = http_client.EventStreamDecoder()
     with pytest.raises(ChannelEnded, match="more than"):
         for _ in range(limits.LINE_BYTES // 65_536 + 2):
             decoder.feed(b"data: " + b"x" * 65_536 + b"\n")

@@ -28,7 +28,10 @@ from telex.adapters.protocol import COMPLETED_TURN_STABLE_MS, AdapterState, Defa
 from telex.automation.error_map import start_failed
 from telex.processes.shielded import run_shielded
 from telex.processes.spawn import StartFailed
+from telex.rpc.identity import IN_PROCESS, Identity
 from telex.terminal.cells import Size
+from telex.terminal.input_log import AuthoredInput
+from telex.terminal.input_state import InputState
 from telex.terminal.pty import Program
 from telex.terminal.waits.compiler import MatcherRefused
 from telex.terminal.waits.engine import ProgramGone, WaitTimedOut
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from telex.adapters.lua_plugin import LuaPlugin
     from telex.adapters.protocol import Start
     from telex.automation.server import AutomationService
+    from telex.terminal.input_state import State
     from telex.terminal.session import PtySession
     from telex.terminal.waits.engine import KeepMoment, WaitMatch
     from telex.terminal.waits.matchers import Matcher
@@ -73,6 +77,10 @@ class Adapter:
         self._inputs = asyncio.Lock()
         self._waits: set[asyncio.Task[WaitMatch]] = set()
         self._clock = asyncio.get_running_loop().time
+        self._input_states: dict[str, State] | None = None
+        """What the program waits for in each state of the plugin, once it was asked."""
+        self._hinting: asyncio.Task[None] | None = None
+        session.input_watch.ask_adapter = self._begin_hint
 
     @asynccontextmanager
     async def input(self) -> AsyncIterator[None]:
@@ -92,17 +100,48 @@ class Adapter:
             return classification.plugin_error(problem, state.sequence, self.last_intent)
         for mark in state.host_marks or ():
             self.session.label(mark.label)
+        await self._hint(state)
         return state
 
-    async def perform(self, intent: str, params: dict[str, Any], method: str) -> None:
-        """Execute the plan of an intent. The whole plan is checked before its first action.
+    def _begin_hint(self) -> None:
+        """Classify the screen for the input state of the session; one call runs at a time."""
+        if self._hinting is None and not self.closed:
+            self._hinting = asyncio.create_task(self._classify_for_hint())
+
+    async def _classify_for_hint(self) -> None:
+        try:
+            await self._hint((await classify(self._instance, self._context())).state)
+        except AdapterClosed:
+            pass
+        finally:
+            self._hinting = None
+
+    async def _hint(self, state: AdapterState) -> None:
+        """Tell the session what the program waits for in this state, if the plugin says so."""
+        if self._input_states is None:
+            try:
+                catalogue = await describe_plugin(self._instance)
+            except PluginProblem:  # of `describe`: the other sources decide
+                catalogue = classification.catalogue_of_exports(())
+            self._input_states = classification.input_states(catalogue)
+        kind = self._input_states.get(state.state, "unknown")
+        why = f"{self.plugin.name} says {state.state}: {state.evidence}"
+        hint = InputState(kind, "adapter", state.confidence, why)
+        self.session.input_watch.set_hint(hint, state.sequence)
+
+    async def perform(
+        self, intent: str, params: dict[str, Any], method: str, who: Identity = IN_PROCESS
+    ) -> None:
+        """Execute the plan of an intent, for `who`. The whole plan is checked before its first
+        action.
 
         Raises PluginProblem, UnknownFunction, PermissionMissing, and the errors of
         `PtySession.act`.
         """
         plan = await self._plan(intent, params, method)
         # A plan is not interrupted by a cancel: the next input would follow half of it.
-        await run_shielded(self._do(plan, method))
+        self.session.log_input(AuthoredInput(who, "intent", f"{self.id} {intent}"))
+        await run_shielded(self._do(plan, method, who))
 
     async def _plan(
         self, intent: str, params: dict[str, Any], method: str
@@ -115,11 +154,11 @@ class Adapter:
             require_for_next_step(self.plugin, method, intent)
         return plan
 
-    async def _do(self, plan: classification.IntentPlan, method: str) -> None:
+    async def _do(self, plan: classification.IntentPlan, method: str, who: Identity) -> None:
         function = ""
         for _ in range(limits.PLAN_STEPS):
             for action in plan.actions:
-                await self.session.act(action)
+                await self.session.act(action, who)
             if plan.last_intent is not None:
                 self.last_intent = plan.last_intent or None
             if (step := plan.next) is None:
@@ -177,8 +216,12 @@ class Adapter:
     async def close(self) -> None:
         """Cancel the waits and end the Lua instance. The session stays open."""
         self.closed = True
+        self.session.input_watch.ask_adapter = None
         for waiting in self._waits:
             waiting.cancel()
+        if self._hinting is not None:
+            self._hinting.cancel()
+            await asyncio.wait({self._hinting})
         await self._instance.close()
 
     async def _exported(self, name: str, *, intents: bool) -> None:

@@ -27,16 +27,15 @@ from telex.adapters.protocol import (
     StateCandidate,
 )
 from telex.terminal.actions import Action, Key
+from telex.terminal.input_state import State
 from telex.terminal.keys import UnknownKey, parse_key
 from telex.terminal.waits.evidence import PredicateOutcome
 from telex.terminal.waits.matchers import Matcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from telex.adapters.lua.instance import Instance
-    from telex.adapters.protocol import AdapterState
     from telex.terminal.session import PtySession
 
 
@@ -97,6 +96,13 @@ class _OutcomeAnswer(Struct, frozen=True):
     matched: bool
     evidence: Any = None
     capture: str | None = None
+
+
+class _StateEntry(Struct, frozen=True):
+    """A state of the catalogue, as far as it is used here."""
+
+    name: str
+    input: State | None = None
 
 
 class PluginCatalogue(Struct, frozen=True):
@@ -176,6 +182,17 @@ def read_outcome(plugin: str, function: str, answer: Any) -> PredicateOutcome | 
 def read_catalogue(plugin: str, answer: Any) -> PluginCatalogue:
     """Read the result of `describe`."""
     return _read(plugin, "describe", answer, PluginCatalogue)
+
+
+def input_states(catalogue: PluginCatalogue) -> dict[str, State]:
+    """Return what the program waits for in each state, as far as a catalogue says it."""
+    found: dict[str, State] = {}
+    for entry in catalogue.states:
+        with contextlib.suppress(msgspec.ValidationError):  # a word that is no input state
+            state = msgspec.convert(entry, _StateEntry)
+            if state.input is not None:
+                found[state.name] = state.input
+    return found
 
 
 def catalogue_of_exports(exports: tuple[str, ...]) -> PluginCatalogue:

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from telex.adapters import protocol as spec
+from telex.automation.arguments import checks_arguments
 from telex.automation.caller import LocalCaller, dial_caller
 from telex.automation.client import absolute, made_by, milliseconds, words
 from telex.automation.errors import NotPermitted, Refused, ServerGone, SessionClosed, TimedOut
-from telex.automation.portal import DualContext, hides_frames
+from telex.automation.portal import DualContext, end_abandoned, hides_frames
 from telex.automation.protocol import Closed, ScreenSnapshot, TranscriptText
 from telex.processes.shielded import run_shielded
 
@@ -47,6 +48,7 @@ TURN_SECONDS: Final = 120.0
 READY_SECONDS: Final = 60.0
 
 
+@checks_arguments
 class AsyncAdapted:
     """A program with its adapter: send intents, wait, read its state. Made by `telex.adapt`.
 
@@ -61,13 +63,18 @@ class AsyncAdapted:
 
     __module__ = "telex"
 
-    def __init__(self, asking: Caller, started: spec.Started, *, shared: bool) -> None:
+    def __init__(
+        self, asking: Caller, started: spec.Started, *, shared: bool, redact: bool
+    ) -> None:
         self._asking = asking
         self.id = started.adapter
         self.plugin = started.plugin
         self.session = started.session
         self._shared = shared
         """Whether the server is shared with other clients and continues after `close`."""
+        self._redact = redact
+        """Whether reads mask secrets, unless they say otherwise."""
+        self._loop = asyncio.get_running_loop()
         self._closed = False
 
     async def __aenter__(self) -> AsyncAdapted:
@@ -79,6 +86,7 @@ class AsyncAdapted:
     def __del__(self, warn: Any = warnings.warn) -> None:
         if not self._closed:
             warn(f"{self!r} was not closed", ResourceWarning, source=self)
+            end_abandoned(self._loop, self.close)
 
     async def state(self) -> AdapterState:
         """Read the state that the plugin sees on the screen now.
@@ -178,41 +186,43 @@ class AsyncAdapted:
         asked = spec.TakeTurn(adapter=self.id, send=sending, wait=waiting)
         return (await self._ask("adapter.turn", asked, spec.AdapterMatched)).state
 
-    async def snapshot(self, *, cells: Cells = "full", redact: bool = True) -> ScreenSnapshot:
+    async def snapshot(
+        self, *, cells: Cells = "full", redact: bool | None = None
+    ) -> ScreenSnapshot:
         """Read the visible screen.
 
         Args:
             cells: "full" for every cell, "runs" for runs of one style, "none" for text only.
-            redact: Mask secrets.
+            redact: Mask secrets; None for the default, see `telex.adapt`.
         """
-        asked = spec.ReadAdapterScreen(adapter=self.id, cells=cells, redact=redact)
+        asked = spec.ReadAdapterScreen(adapter=self.id, cells=cells, redact=self._masks(redact))
         return await self._ask("adapter.snapshot", asked, ScreenSnapshot)
 
-    async def text(self, *, redact: bool = True) -> str:
+    async def text(self, *, redact: bool | None = None) -> str:
         """Read the text of the visible screen.
 
         Args:
-            redact: Mask secrets.
+            redact: Mask secrets; None for the default, see `telex.adapt`.
         """
         return (await self.snapshot(cells="none", redact=redact)).plain_text
 
-    async def transcript(self, *, strip: bool = True, redact: bool = True) -> str:
+    async def transcript(self, *, strip: bool = True, redact: bool | None = None) -> str:
         """Read what the program printed, in order, as far back as it is kept.
 
         Args:
             strip: Leave out escape sequences.
-            redact: Mask secrets.
+            redact: Mask secrets; None for the default, see `telex.adapt`.
         """
-        asked = spec.ReadAdapterTranscript(adapter=self.id, strip=strip, redact=redact)
+        asked = spec.ReadAdapterTranscript(adapter=self.id, strip=strip, redact=self._masks(redact))
         return (await self._ask("adapter.transcript", asked, TranscriptText)).text
 
-    async def inspect(self, *, redact: bool = True) -> Inspection:
+    async def inspect(self, *, redact: bool | None = None) -> Inspection:
         """Read everything the plugin sees, and the state it derives from that.
 
         Args:
-            redact: Mask secrets.
+            redact: Mask secrets; None for the default, see `telex.adapt`.
         """
-        asked = spec.ReadAdapter(adapter=self.id, redact=redact)
+        asked = spec.ReadAdapter(adapter=self.id, redact=self._masks(redact))
         return await self._ask("adapter.inspect", asked, spec.Inspection)
 
     async def describe(self) -> PluginDescription:
@@ -234,15 +244,19 @@ class AsyncAdapted:
         finally:
             await self._asking.close()
 
+    def _masks(self, redact: bool | None) -> bool:
+        return self._redact if redact is None else redact
+
     async def _ask(self, method: str, params: object, returns: type[T]) -> T:
         if self._closed:
             raise SessionClosed(f"the adapter {self.id} was closed", {})
         return await self._asking.call(method, params, returns)
 
 
+@checks_arguments
 def adapt(
     plugin: str | os.PathLike[str],
-    command: str | Sequence[str] | None = None,
+    command: str | Sequence[str | os.PathLike[str]] | None = None,
     *,
     cwd: str | os.PathLike[str] | None = None,
     env: Mapping[str, str | None] | None = None,
@@ -251,6 +265,7 @@ def adapt(
     at: str | None = None,
     token: str | None = None,
     ready: float | None = READY_SECONDS,
+    redact: bool | None = None,
 ) -> DualContext[AsyncAdapted, Adapted]:
     """Start a program together with a plugin that knows its states.
 
@@ -265,6 +280,8 @@ def adapt(
         at: The address of a server, as for `telex.connect`; None runs the program in this process.
         token: The token of that server.
         ready: Seconds to wait until the program is ready for a first turn; None does not wait.
+        redact: Mask secrets in what is read. None masks on a server and nothing in this process;
+            what gets into logs by itself (exceptions) is masked in any case.
 
     Returns:
         An object for `with` (gives an `Adapted`) or `async with` (gives an `AsyncAdapted`).
@@ -290,7 +307,11 @@ def adapt(
     )
 
     async def start() -> AsyncAdapted:
-        adapted = await (_started_here(asked) if at is None else _started_there(asked, at, token))
+        if at is None:
+            adapted = await _started_here(asked, bool(redact))
+        else:
+            caller = await dial_caller(at, token)
+            adapted = await _started(caller, asked, shared=True, redact=redact is not False)
         try:
             if ready is not None:
                 await _come_to_rest(adapted, ready)
@@ -302,27 +323,26 @@ def adapt(
     return DualContext(start, _blocking, made_by("telex.adapt", str(plugin)), "adapted")
 
 
-async def _started_here(asked: spec.Start) -> AsyncAdapted:
+async def _started_here(asked: spec.Start, redact: bool) -> AsyncAdapted:
     from telex.adapters.server import AutomationServer
     from telex.redaction import Redactor
 
     plugin = await asyncio.to_thread(_found, asked.plugin)
-    server = AutomationServer([plugin], redactor=Redactor())
+    server = AutomationServer([plugin], redactor=Redactor(), masks_states=redact)
     asked = msgspec.structs.replace(asked, plugin=plugin.name)
-    return await _started(LocalCaller(server.automation, server), asked, shared=False)
+    caller = LocalCaller(server.automation, server)
+    return await _started(caller, asked, shared=False, redact=redact)
 
 
-async def _started_there(asked: spec.Start, address: str, token: str | None) -> AsyncAdapted:
-    return await _started(await dial_caller(address, token), asked, shared=True)
-
-
-async def _started(asking: Caller, asked: spec.Start, *, shared: bool) -> AsyncAdapted:
+async def _started(
+    asking: Caller, asked: spec.Start, *, shared: bool, redact: bool
+) -> AsyncAdapted:
     try:
         started = await asking.call("adapter.start", asked, spec.Started)
     except BaseException:
         await asking.close()
         raise
-    return AsyncAdapted(asking, started, shared=shared)
+    return AsyncAdapted(asking, started, shared=shared, redact=redact)
 
 
 def _found(name: str) -> LuaPlugin:

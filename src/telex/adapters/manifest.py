@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 import msgspec
 
 from telex.adapters.protocol import PERMISSIONS, DefaultTarget, Kind, Manifest, Permission
+from telex.config.errors import kind_in_words
 from telex.config.limits import MANIFEST_ITEMS
 from telex.terminal.actions import Cols, Rows
 
@@ -231,13 +232,13 @@ class _ManifestTable:
                     self.add(key, problem)
                 return text
             case other:
-                self.add(key, f"must be text; it is {_kind(other)}")
+                self.add(key, f"must be text; it is {kind_in_words(other)}")
                 return ""
 
     def word(self, key: str, value: object) -> bool:
         """Check an argument or a variable's value. It is never shown, as it may be a secret."""
         if not isinstance(value, str):
-            self.add(key, f"must be text; it is {_kind(value)}")
+            self.add(key, f"must be text; it is {kind_in_words(value)}")
             return False
         if "\0" in value:
             self.add(key, "contains a NUL, which cannot be passed to a program")
@@ -261,7 +262,7 @@ class _ManifestTable:
             if self._few(key, len(values)):
                 yield from ((f"{key}[{at}]", value) for at, value in enumerate(values))
         elif values is not None:
-            self.add(key, f"must be a list; it is {_kind(values)}")
+            self.add(key, f"must be a list; it is {kind_in_words(values)}")
 
     def table(self, key: str) -> _ManifestTable | None:
         values = self.get(key)
@@ -269,7 +270,7 @@ class _ManifestTable:
             if self._few(key, len(values)):
                 return _ManifestTable(values, self.problems, f"{self.prefix}{key}.")
         elif values is not None:
-            self.add(key, f"must be a table; it is {_kind(values)}")
+            self.add(key, f"must be a table; it is {kind_in_words(values)}")
         return None
 
     def _few(self, key: str, count: int) -> bool:
@@ -284,26 +285,8 @@ def _spelt(key: str) -> str:
 
 def _shown(value: object) -> str:
     if not isinstance(value, (str, int, float)):
-        return _kind(value)
+        return kind_in_words(value)
     if isinstance(value, int) and value.bit_length() > 64:  # Python may refuse to format it
         return "a large number"
     shown = json.dumps(value)
-    return shown if len(shown) <= 80 else f"{_kind(value)} of {len(shown)} characters"
-
-
-def _kind(value: object) -> str:
-    match value:
-        case str():
-            return "text"
-        case bool():
-            return "true or false"
-        case int() | float():
-            return "a number"
-        case list() | tuple():
-            return "a list"
-        case dict():
-            return "a table"
-        case None:
-            return "null"
-        case _:
-            return "a date or a time"
+    return shown if len(shown) <= 80 else f"{kind_in_words(value)} of {len(shown)} characters"

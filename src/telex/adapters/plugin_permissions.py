@@ -84,8 +84,8 @@ def permitted_match(evidence: dict[str, Any], plugin: LuaPlugin) -> dict[str, An
     """Return the evidence of a wait, without text that the plugin may not read."""
     kept = dict(evidence)
     if not _may_read(kept, plugin):
-        kept.pop("capture", None)
-        kept.pop("evidence", None)
+        for text in ("capture", "groups", "evidence"):
+            kept.pop(text, None)
     match kept.get("matched"):
         case dict() as branch:
             kept["matched"] = permitted_match(branch, plugin)

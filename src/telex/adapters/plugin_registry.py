@@ -29,7 +29,6 @@ from telex.adapters.manifest import BadManifest
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from telex.adapters.lua_plugin import LuaPlugin
     from telex.config.places import Places
 
 

@@ -39,7 +39,6 @@ from telex.terminal.waits.evidence import PredicateFailed
 
 if TYPE_CHECKING:
     from telex.adapters.lua.instance import Instance
-    from telex.adapters.plugin_registry import Plugins
     from telex.config.places import Places
     from telex.terminal.session import PtySession
     from telex.terminal.waits.evidence import Moment, PredicateOutcome, PredicateRunner

@@ -59,8 +59,13 @@ class AdapterMethods:
         automation: AutomationService,
         plugins: Plugins,
         adapters: Adapters,
+        *,
+        masks_states: bool = True,
     ) -> None:
+        """Without `masks_states`, the states of results are as the plugin sees them; those of
+        errors are masked in any case."""
         self.redactor = automation.redactor
+        self._of_states = automation.redactor if masks_states else None
         self._automation = automation
         self._plugins = plugins
         self._adapters = adapters
@@ -119,7 +124,7 @@ class AdapterMethods:
     async def state(self, asked: spec.OfAdapter, who: Connection) -> spec.StateReply:
         """Classify the screen now and return the state."""
         adapter = self._permitted(asked.adapter, "adapter.state")
-        return spec.StateReply(await self._state(adapter, self.redactor))
+        return spec.StateReply(await self._state(adapter, self._of_states))
 
     @maps_errors
     async def send(self, asked: spec.SendIntent, who: Connection) -> spec.StateReply:
@@ -128,7 +133,7 @@ class AdapterMethods:
         with who.deferring_notices(adapter.session_id):
             async with adapter.input():
                 await self._perform(adapter, asked, who, "adapter.send")
-            return spec.StateReply(await self._state(adapter, self.redactor))
+            return spec.StateReply(await self._state(adapter, self._of_states))
 
     @maps_errors
     async def wait(self, asked: spec.WaitFor, who: Connection) -> spec.AdapterMatched:
@@ -223,7 +228,7 @@ class AdapterMethods:
 
     async def _started(self, adapter: Adapter) -> spec.Started:
         try:
-            state = await self._state(adapter, self.redactor)
+            state = await self._state(adapter, self._of_states)
         except BaseException:  # the client was cancelled, and no other client knows the id
             await self._adapters.end(adapter)
             raise
@@ -234,7 +239,7 @@ class AdapterMethods:
     ) -> None:
         if not adapter.owns:  # another connection may have the lease of the session
             self._automation.writable(adapter.session_id, who, method)
-        await adapter.perform(asked.intent, _params(asked.params), method)
+        await adapter.perform(asked.intent, _params(asked.params), method, who.identity)
 
     async def _wait(self, adapter: Adapter, asked: spec.Waiting) -> spec.AdapterMatched:
         timeout = WAIT_SECONDS if asked.timeout_ms is None else asked.timeout_ms / 1000
@@ -255,7 +260,7 @@ class AdapterMethods:
             raise error_map.wait_failed(failed, data, sentence) from failed
         evidence = session_reader.evidence_data(found.evidence, found.moment, self.redactor)
         return spec.AdapterMatched(
-            await self._state(adapter, self.redactor),
+            await self._state(adapter, self._of_states),
             plugin_permissions.permitted_match(evidence, adapter.plugin),
             UNSET if asked.wait_id is None else asked.wait_id,
         )
@@ -398,10 +403,11 @@ class AutomationServer:
         redactor: Redactor | None = None,
         may_load: bool = False,
         lenient: bool = False,
+        masks_states: bool = True,
         extend: Iterable[Callable[[AutomationService], Extension]] = (),
     ) -> None:
         """Each function of `extend` gets the `AutomationService` and returns its extension.
-        `lenient` is that of the `AutomationService`."""
+        `lenient` is that of the `AutomationService`, `masks_states` that of `AdapterMethods`."""
         self.plugins = Plugins(plugins)
         self._workers = WorkerPool()
         self._predicates = Predicates(self.plugins, self._workers)
@@ -410,7 +416,9 @@ class AutomationServer:
         )
         self._extensions = [extension(self.automation) for extension in extend]
         self._adapters = Adapters(self.automation, self._workers)
-        self.adapter_methods = AdapterMethods(self.automation, self.plugins, self._adapters)
+        self.adapter_methods = AdapterMethods(
+            self.automation, self.plugins, self._adapters, masks_states=masks_states
+        )
         self.plugin_methods = PluginMethods(
             self.automation, self.plugins, self._predicates, self._adapters, may_load=may_load
         )

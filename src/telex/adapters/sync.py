@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from telex.adapters.client import TURN_SECONDS
+from telex.automation.arguments import checks_arguments
 from telex.automation.portal import hides_frames
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __tracebackhide__ = hides_frames
 
 
+@checks_arguments
 class Adapted:
     """A program with its adapter: send intents, wait, read its state. Made by `telex.adapt`.
 
@@ -137,37 +139,37 @@ class Adapted:
             )
         )
 
-    def snapshot(self, *, cells: Cells = "full", redact: bool = True) -> ScreenSnapshot:
+    def snapshot(self, *, cells: Cells = "full", redact: bool | None = None) -> ScreenSnapshot:
         """Read the visible screen.
 
         Args:
             cells: "full" for every cell, "runs" for runs of one style, "none" for text only.
-            redact: Mask secrets.
+            redact: Mask secrets; None for the default, see `telex.adapt`.
         """
         return self._run(self._adapted.snapshot(cells=cells, redact=redact))
 
-    def text(self, *, redact: bool = True) -> str:
+    def text(self, *, redact: bool | None = None) -> str:
         """Read the text of the visible screen.
 
         Args:
-            redact: Mask secrets.
+            redact: Mask secrets; None for the default, see `telex.adapt`.
         """
         return self._run(self._adapted.text(redact=redact))
 
-    def transcript(self, *, strip: bool = True, redact: bool = True) -> str:
+    def transcript(self, *, strip: bool = True, redact: bool | None = None) -> str:
         """Read what the program printed, in order, as far back as it is kept.
 
         Args:
             strip: Leave out escape sequences.
-            redact: Mask secrets.
+            redact: Mask secrets; None for the default, see `telex.adapt`.
         """
         return self._run(self._adapted.transcript(strip=strip, redact=redact))
 
-    def inspect(self, *, redact: bool = True) -> Inspection:
+    def inspect(self, *, redact: bool | None = None) -> Inspection:
         """Read everything the plugin sees, and the state it derives from that.
 
         Args:
-            redact: Mask secrets.
+            redact: Mask secrets; None for the default, see `telex.adapt`.
         """
         return self._run(self._adapted.inspect(redact=redact))
 

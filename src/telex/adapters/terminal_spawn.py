@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from telex.automation import client
-from telex.automation.keywords import suggests_keywords
+from telex.automation.arguments import checks_arguments
 
 if TYPE_CHECKING:
     import os
@@ -27,15 +27,16 @@ if TYPE_CHECKING:
     from telex.terminal.waits.matchers import Predicate
 
 
-@suggests_keywords
+@checks_arguments
 def spawn(
-    command: str | Sequence[str],
+    command: str | Sequence[str | os.PathLike[str]],
     *,
     cwd: str | os.PathLike[str] | None = None,
     env: Mapping[str, str | None] | None = None,
     rows: int = 24,
     cols: int = 80,
     redact: bool = False,
+    timeout: float = client.WAIT_SECONDS,
     pixel_width: int = 0,
     pixel_height: int = 0,
     transcript_max_chars: int | None = None,
@@ -52,6 +53,7 @@ def spawn(
         cols: Width of the terminal.
         redact: Mask secrets in what is read. By default reads show the screen as it is; what gets
             into logs by itself (exceptions, recordings) is masked in any case.
+        timeout: Seconds that each wait lasts, unless it says otherwise.
         pixel_width: Width in pixels, for programs that ask; 0 if unknown.
         pixel_height: Height in pixels.
         transcript_max_chars: How many printed characters are kept; by default 131,072.
@@ -64,8 +66,8 @@ def spawn(
 
     Raises:
         NotStarted: The program could not be started. Raised on entering.
-        ValueError: The command is empty.
-        TypeError: A keyword is unknown; the message has the nearest one.
+        ValueError: The command is empty, or a number is out of its range.
+        TypeError: A keyword is unknown, or an argument has a wrong type.
 
     Example:
         with telex.spawn("python3 -q", rows=10) as term:
@@ -83,7 +85,7 @@ def spawn(
         raw_transcript_path=raw_transcript_path,
         raw_transcript_append=raw_transcript_append,
     )
-    return client.spawn(asked, redact=redact, predicates=_OnDemand())
+    return client.spawn(asked, redact=redact, timeout=timeout, predicates=_OnDemand())
 
 
 class _OnDemand:

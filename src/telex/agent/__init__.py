@@ -51,11 +51,21 @@ if TYPE_CHECKING:
     from telex.agent.protocol.events import TextEvent as TextEvent
     from telex.agent.protocol.events import ToolCallEvent as ToolCallEvent
     from telex.agent.protocol.events import ToolResultEvent as ToolResultEvent
+    from telex.agent.protocol.extensions import ArtifactReadResult as ArtifactReadResult
     from telex.agent.protocol.extensions import FileDiff as FileDiff
+    from telex.agent.protocol.extensions import HistoryExportResult as HistoryExportResult
+    from telex.agent.protocol.extensions import HistoryUndoResult as HistoryUndoResult
     from telex.agent.protocol.extensions import PermissionExplainResult as PermissionExplainResult
     from telex.agent.protocol.extensions import RunDiffResult as RunDiffResult
     from telex.agent.protocol.extensions import RunSteerResult as RunSteerResult
+    from telex.agent.protocol.extensions import TodosResult as TodosResult
     from telex.agent.protocol.extensions import TodosUpdate as TodosUpdate
+    from telex.agent.protocol.extensions import UndoneFile as UndoneFile
+    from telex.agent.protocol.extensions import WorkspaceEntry as WorkspaceEntry
+    from telex.agent.protocol.extensions import WorkspaceListResult as WorkspaceListResult
+    from telex.agent.protocol.extensions import WorkspaceMatch as WorkspaceMatch
+    from telex.agent.protocol.extensions import WorkspaceReadResult as WorkspaceReadResult
+    from telex.agent.protocol.extensions import WorkspaceSearchResult as WorkspaceSearchResult
     from telex.agent.protocol.runs import ActiveFile as ActiveFile
     from telex.agent.protocol.runs import LlmCallDiagnostics as LlmCallDiagnostics
     from telex.agent.protocol.runs import PeerInfo as PeerInfo
@@ -69,6 +79,8 @@ if TYPE_CHECKING:
     from telex.agent.protocol.runs import SummaryDiagnostics as SummaryDiagnostics
     from telex.agent.protocol.runs import UiCapabilities as UiCapabilities
     from telex.agent.protocol.runs import UiContext as UiContext
+    from telex.agent.protocol.runs import WorkspaceChoice as WorkspaceChoice
+    from telex.agent.protocol.runs import WorkspaceInfo as WorkspaceInfo
     from telex.agent.protocol.sessions import AuthLogoutResult as AuthLogoutResult
     from telex.agent.protocol.sessions import ContextInspectResult as ContextInspectResult
     from telex.agent.protocol.sessions import McpListResult as McpListResult
@@ -79,7 +91,11 @@ if TYPE_CHECKING:
     from telex.agent.protocol.sessions import ShellExecResult as ShellExecResult
     from telex.agent.protocol.sessions import SkillsListResult as SkillsListResult
     from telex.agent.protocol.sessions import ToolCallResult as ToolCallResult
+    from telex.agent.protocol.ui_requests import ClipboardImage as ClipboardImage
+    from telex.agent.protocol.ui_requests import ClipboardText as ClipboardText
     from telex.agent.protocol.ui_requests import PickItem as PickItem
+    from telex.agent.protocol.ui_requests import UiClipboardReadParams as UiClipboardReadParams
+    from telex.agent.protocol.ui_requests import UiClipboardReadResult as UiClipboardReadResult
     from telex.agent.protocol.ui_requests import UiConfirmRequestParams as UiConfirmRequestParams
     from telex.agent.protocol.ui_requests import UiConfirmResult as UiConfirmResult
     from telex.agent.protocol.ui_requests import UiPickRequestParams as UiPickRequestParams
@@ -104,9 +120,12 @@ _MODULES = {
     "Agent": "sync",
     "AgentError": "errors",
     "AgentEvent": "protocol.events",
+    "ArtifactReadResult": "protocol.extensions",
     "AsyncAgent": "client",
     "AsyncRun": "run_stream",
     "AuthLogoutResult": "protocol.sessions",
+    "ClipboardImage": "protocol.ui_requests",
+    "ClipboardText": "protocol.ui_requests",
     "CompactionCompleteEvent": "protocol.events",
     "CompactionStartEvent": "protocol.events",
     "ConnectionLost": "errors",
@@ -114,6 +133,8 @@ _MODULES = {
     "FileDiff": "protocol.extensions",
     "FinalEvent": "protocol.events",
     "HiddenUserMessageEvent": "protocol.events",
+    "HistoryExportResult": "protocol.extensions",
+    "HistoryUndoResult": "protocol.extensions",
     "InvalidParams": "errors",
     "InvalidRequest": "errors",
     "LlmCallDiagnostics": "protocol.runs",
@@ -156,11 +177,14 @@ _MODULES = {
     "StepStartEvent": "protocol.events",
     "SummaryDiagnostics": "protocol.runs",
     "TextEvent": "protocol.events",
+    "TodosResult": "protocol.extensions",
     "TodosUpdate": "protocol.extensions",
     "ToolCallEvent": "protocol.events",
     "ToolCallResult": "protocol.sessions",
     "ToolResultEvent": "protocol.events",
     "UiCapabilities": "protocol.runs",
+    "UiClipboardReadParams": "protocol.ui_requests",
+    "UiClipboardReadResult": "protocol.ui_requests",
     "UiConfirmRequestParams": "protocol.ui_requests",
     "UiConfirmResult": "protocol.ui_requests",
     "UiContext": "protocol.runs",
@@ -169,9 +193,17 @@ _MODULES = {
     "UiPickResult": "protocol.ui_requests",
     "UiPromptRequestParams": "protocol.ui_requests",
     "UiPromptResult": "protocol.ui_requests",
+    "UndoneFile": "protocol.extensions",
     "UnknownEvent": "run_stream",
     "UnsupportedVersion": "errors",
     "UserCancelled": "errors",
+    "WorkspaceChoice": "protocol.runs",
+    "WorkspaceEntry": "protocol.extensions",
+    "WorkspaceInfo": "protocol.runs",
+    "WorkspaceListResult": "protocol.extensions",
+    "WorkspaceMatch": "protocol.extensions",
+    "WorkspaceReadResult": "protocol.extensions",
+    "WorkspaceSearchResult": "protocol.extensions",
     "connect": "runtime_access",
     "in_process": "runtime_access",
     "spawn": "runtime_access",
@@ -183,9 +215,12 @@ __all__ = [
     "Agent",
     "AgentError",
     "AgentEvent",
+    "ArtifactReadResult",
     "AsyncAgent",
     "AsyncRun",
     "AuthLogoutResult",
+    "ClipboardImage",
+    "ClipboardText",
     "CompactionCompleteEvent",
     "CompactionStartEvent",
     "ConnectionLost",
@@ -193,6 +228,8 @@ __all__ = [
     "FileDiff",
     "FinalEvent",
     "HiddenUserMessageEvent",
+    "HistoryExportResult",
+    "HistoryUndoResult",
     "InvalidParams",
     "InvalidRequest",
     "LlmCallDiagnostics",
@@ -235,11 +272,14 @@ __all__ = [
     "StepStartEvent",
     "SummaryDiagnostics",
     "TextEvent",
+    "TodosResult",
     "TodosUpdate",
     "ToolCallEvent",
     "ToolCallResult",
     "ToolResultEvent",
     "UiCapabilities",
+    "UiClipboardReadParams",
+    "UiClipboardReadResult",
     "UiConfirmRequestParams",
     "UiConfirmResult",
     "UiContext",
@@ -248,9 +288,17 @@ __all__ = [
     "UiPickResult",
     "UiPromptRequestParams",
     "UiPromptResult",
+    "UndoneFile",
     "UnknownEvent",
     "UnsupportedVersion",
     "UserCancelled",
+    "WorkspaceChoice",
+    "WorkspaceEntry",
+    "WorkspaceInfo",
+    "WorkspaceListResult",
+    "WorkspaceMatch",
+    "WorkspaceReadResult",
+    "WorkspaceSearchResult",
     "connect",
     "in_process",
     "spawn",

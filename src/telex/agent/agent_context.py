@@ -1,4 +1,4 @@
-"""The environment of a runtime: sandbox, skills, AGENTS.md files, the person's shell, UI context.
+"""The environment of a workspace: sandbox, skills, AGENTS.md files, the person's shell, UI context.
 
 Files are read on request, in a thread. Only lists of skills are cached, for a bounded number of
 directories, until a reload is requested.
@@ -25,6 +25,7 @@ from telex.processes.shielded import run_in_thread
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from telex.agent.content_store import ContentStore
     from telex.agent.sandbox_files import Sandbox
     from telex.agent.tools.output_cache import OutputCache
     from telex.agent.tools.todo import TodoList
@@ -33,19 +34,27 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class AgentContext:
-    """The environment of one runtime. `cwd` is inside the sandbox, and no component is a link."""
+    """The environment of one workspace. `cwd` is inside the sandbox, and no component is a link."""
 
     sandbox: Sandbox
     cwd: Path
     home: Path
     cache: OutputCache
+    versions: ContentStore
+    images: ContentStore
     environment: Mapping[str, str]
     redactor: Redactor
     _skills: dict[Path, sessions.SkillsListResult] = field(default_factory=dict)
 
     def tool_context(self, todos: TodoList) -> ToolContext:
         return ToolContext(
-            self.sandbox, self.cwd, self.cache, self.environment, self.redactor, todos
+            self.sandbox,
+            self.cwd,
+            self.cache,
+            self.versions,
+            self.environment,
+            self.redactor,
+            todos,
         )
 
     def workspace(self, ui_context: bytes | None) -> str:
@@ -65,7 +74,7 @@ class AgentContext:
             place = os.path.realpath(os.path.join(self.cwd, workspace))
         except ValueError:  # it contains a NUL, so it names no directory
             place = workspace
-        return place.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        return path_text(place)
 
     async def run_shell(self, params: sessions.ShellExecParams) -> sessions.ShellExecResult:
         """Run a command of the person. Raises `BadShellParams`, and errors of the start."""
@@ -128,6 +137,11 @@ class AgentContext:
         return sessions.ContextInspectResult(
             str(self.cwd), str(self.sandbox.root), _inspected_ui(ui_context), agents, skills
         )
+
+
+def path_text(path: str) -> str:
+    """Return a path as JSON can hold it: bytes that are not UTF-8 are replaced."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _inspected_ui(ui_context: bytes | None) -> sessions.InspectedUi | None:

@@ -1,4 +1,4 @@
-"""One run from its start to its end: its events, questions, steering, cancellation and cost.
+"""One run from its start to its end: its events and messages, steering, cancellation and cost.
 
 A run has two tasks. The work task runs the core, and may be cancelled at any await. The supervisor
 task waits for the work task and then ends the run; the supervisor is never cancelled. So the end of
@@ -12,26 +12,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from telex.agent.conversation import to_stored, user_message
 from telex.agent.cores import ContextLeft, ModelCalled, RawEvent, TextDelta, TurnStopped
 from telex.agent.feeds import EventPublisher, Notice
 from telex.agent.limits import AGENT_CANCEL_SECONDS, AGENT_STEERED
+from telex.agent.messages import AssistantMessage, ReasoningPart, TextPart, UserMessage
 from telex.agent.protocol import events, runs
 from telex.agent.protocol.extensions import DeltaNotify, TodosUpdate
 from telex.agent.protocol.runs import LlmCall, ModelTotals, RunSummary, SummaryDiagnostics, Usage
-from telex.agent.questions import stored_answer
-from telex.agent.run_replay import (
-    STALE_QUESTION,
-    Replay,
-    ReplayDiverged,
-    run_settings,
-    with_steering,
-)
+from telex.agent.run_settings import run_settings, with_steering
 from telex.agent.run_states import (
     EventOrder,
     EventOutOfOrder,
@@ -45,12 +42,14 @@ from telex.agent.ui_connection import Departures
 from telex.processes.shielded import run_shielded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from telex.agent.cores import Core, CoreContext, CoreOutput, RunInput
+    from telex.agent.cores import Core, CoreOutput, RunInput
     from telex.agent.feeds import RunFeed
-    from telex.agent.questions import OpenQuestion, Questions, UiAnswer
-    from telex.agent.store import Store
+    from telex.agent.messages import Message
+    from telex.agent.questions import Questions
+    from telex.agent.run_context import RunContext
+    from telex.agent.store import Store, StoredEvent
 
 
 log = logging.getLogger("telex.agent")
@@ -67,6 +66,31 @@ _WIRE_STATUS: Final[dict[RunPhase, runs.RunStatus]] = {
 FAILED_MESSAGE = "internal error; the log has the details"
 
 
+@dataclass(frozen=True, slots=True)
+class RunLog:
+    """The part of a run that is stored already; empty for a new run."""
+
+    order: EventOrder = field(default_factory=EventOrder)
+    """The position after its last event."""
+    last_seq: int = -1
+    steering_read: int = 0
+    """The number of texts of `run.steer` that the core has read."""
+
+    @staticmethod
+    def of(events: Iterable[StoredEvent], messages: Sequence[Message]) -> RunLog:
+        """Read the log of a run that is resumed. Raises `EventOutOfOrder`."""
+        order, last_seq = EventOrder(), -1
+        for event in events:
+            _take(order, event.event)
+            last_seq = event.seq
+        return RunLog(order, last_seq, steering_read(messages))
+
+
+def steering_read(messages: Sequence[Message]) -> int:
+    """Count the messages of the person after the input of the run."""
+    return max(0, sum(isinstance(message, UserMessage) for message in messages) - 1)
+
+
 class AgentRun:
     """One run. Call `begin` exactly once; await `ended`."""
 
@@ -77,25 +101,26 @@ class AgentRun:
         store: Store,
         questions: Questions,
         costs: RunCosts | None = None,
-        replay: Replay | None = None,
         meta: bytes | None = None,
+        log: RunLog | None = None,
     ) -> None:
         self.run_id = run_id
         self.session_id = session_id
         self.phases = RunPhases()
         self.costs = costs
         """None unless diagnostics are enabled."""
-        self.replay = replay or Replay()
-        """The stored events of a run that continues after a restart; empty for a new run."""
+        log = log or RunLog()
+        self.order = log.order
         self._meta = meta
-        self._steered = deque(self.replay.unread_steering(run_settings(meta).steered))
+        self._steered = deque(run_settings(meta).steered[log.steering_read :])
         """Texts of `run.steer` that the core has not read yet."""
         self._steering = asyncio.Lock()
-        self.publisher = EventPublisher(run_id, store, self.replay.last_seq)
+        self.publisher = EventPublisher(run_id, store, log.last_seq)
         self.feeds = self.publisher.feeds
         self._store = store
         self._questions = questions
-        self._order = EventOrder()
+        self._open_questions = 0
+        self._model = ""
         self._context_left: int | None = None
         self._message: str | None = None
         self._work: asyncio.Task[None] | None = None
@@ -112,7 +137,7 @@ class AgentRun:
         self,
         core: Core,
         asked: RunInput,
-        context: CoreContext,
+        context: RunContext,
         on_end: Callable[[AgentRun], None],
     ) -> None:
         """Start both tasks. `on_end` is called once, after the end is stored and published."""
@@ -198,15 +223,16 @@ class AgentRun:
         except StoreError as problem:
             log.error("the end of run %s is not stored: %s", self.run_id, problem)
 
-    async def _run_core(self, core: Core, asked: RunInput, context: CoreContext) -> None:
+    async def _run_core(self, core: Core, asked: RunInput, context: RunContext) -> None:
         try:
             self.publish_status()
+            self._model = core.name
             await self._consume(core, asked, context)
             await self.publisher.wait_stored()
             self.phases.step(RunTransition.DONE)
         except TurnStopped:
             await self._end_turn()
-        except (StoreError, EventOutOfOrder, ReplayDiverged) as problem:
+        except (StoreError, EventOutOfOrder) as problem:
             log.warning("run %s failed: %s", self.run_id, problem)
             self._fail(str(problem))
         except Exception as error:
@@ -217,11 +243,12 @@ class AgentRun:
                 log.exception("run %s failed", self.run_id)
                 self._fail(FAILED_MESSAGE)
 
-    async def _consume(self, core: Core, asked: RunInput, context: CoreContext) -> None:
+    async def _consume(self, core: Core, asked: RunInput, context: RunContext) -> None:
         async with aclosing(core.run(asked, context)) as outputs:  # type: ignore[type-var]  # a generator
+            await context.finish_calls()
             async for output in outputs:
                 await self._handle(output)
-                if self._order.position is EventPosition.OVER:
+                if self.order.position is EventPosition.OVER:
                     return
         await self.emit(events.FinalEvent(""))
 
@@ -243,8 +270,7 @@ class AgentRun:
         self.check()
         match output:
             case TextDelta(kind, content):
-                if self.replay.finished:  # else the whole event was sent before
-                    self.publisher.publish_delta(f"{kind}.delta", DeltaNotify(self.run_id, content))
+                self.publisher.publish_delta(f"{kind}.delta", DeltaNotify(self.run_id, content))
             case ContextLeft(percent):
                 if percent != self._context_left:
                     self._context_left = percent
@@ -258,33 +284,49 @@ class AgentRun:
                         "run.diagnostics", runs.LlmCallDiagnostics(self.run_id, call)
                     )
             case RawEvent(raw):
-                await self._store_and_publish(bytes(raw), None)
+                await self._store_and_publish(bytes(raw), None, None)
+            case AssistantMessage():
+                await self.emit_reasoning(output)
+                await self.emit(events.FinalEvent(output.text), message=output)
+            case events.TextEvent(content) | events.FinalEvent(content) if content:
+                said = AssistantMessage((TextPart(content),), self._model)
+                await self.emit(output, message=said)
             case _:
                 await self.emit(output)
 
-    async def emit(
-        self, event: events.AgentEvent, meta: Mapping[str, object] | None = None
-    ) -> None:
-        """Store an event, then send it. An event of the replay is neither stored nor sent again."""
-        encoded_meta = None if not meta else msgspec.json.encode(meta)
-        await self._store_and_publish(msgspec.json.encode(event), encoded_meta)
+    async def emit_reasoning(self, message: AssistantMessage) -> None:
+        for part in message.parts:
+            if isinstance(part, ReasoningPart) and part.text:
+                await self.emit(events.ReasoningEvent(part.text, _now()))
 
-    async def _store_and_publish(self, event: bytes, meta: bytes | None) -> None:
+    async def emit(
+        self,
+        event: events.AgentEvent,
+        meta: Mapping[str, object] | None = None,
+        message: Message | None = None,
+    ) -> None:
+        """Store an event, with the message of the conversation that it completes; then send it."""
+        await self._store_and_publish(
+            msgspec.json.encode(event),
+            None if not meta else msgspec.json.encode(meta),
+            None if message is None else to_stored(message),
+        )
+
+    async def _store_and_publish(
+        self, event: bytes, meta: bytes | None, message: bytes | None
+    ) -> None:
         await self.publisher.wait_for_room()
         self.check()
-        kind = _kind(event)
-        self._order.take(kind)
-        if self.replay.matches_next(event):
-            return
-        if kind == "final":
+        if _take(self.order, event) == "final":
             self._store_unread_steering()
-        self.publisher.publish_event(event, meta)
+        self.publisher.publish_event(event, meta, message)
 
     def _store_unread_steering(self) -> None:
         """Add the texts that the core has not read by its end to the history."""
         while self._steered:
-            message = events.HiddenUserMessageEvent(self._steered.popleft())
-            self.publisher.publish_event(msgspec.json.encode(message), None)
+            text = self._steered.popleft()
+            event = msgspec.json.encode(events.HiddenUserMessageEvent(text))
+            self.publisher.publish_event(event, None, to_stored(user_message(text)))
 
     async def _store_last_steering(self) -> None:
         try:
@@ -313,64 +355,29 @@ class AgentRun:
         if not self.phases.may_act:
             raise asyncio.CancelledError(f"run {self.run_id} is {self.phases.phase.value}")
 
-    # Questions.
+    # Questions: their state in this run. `Questions` asks them.
 
-    async def ask(
-        self, method: str, question: msgspec.Struct, digest: bytes = b""
-    ) -> UiAnswer | None:
-        """Ask the UIs, and return the first answer. None: no UI can be asked."""
-        await self.publisher.wait_stored()
-        self.check()
-        params = msgspec.json.encode(msgspec.structs.replace(question, run_id=self.run_id))
-        if not digest and (closed := self.replay.next_answer(method, params)) is not None:
-            return stored_answer(*closed)
-        if not digest and self.replay.continues:
-            return None  # no UI could be asked before the restart
-        connected = any(feed.connection.can_be_asked(method) for feed in self.feeds)
-        if not connected and not self.departures.can_answer(method):
-            return None
-        if (stored := self.replay.take_open_question(method, params, digest)) is not None:
-            return await self._await_answer(self._questions.reopen(stored))
-        await self._withdraw_stale()
-        opened = await self._questions.open(self.run_id, method, params, digest)
-        return await self._await_answer(opened)
-
-    async def ready_to_act(self) -> None:
-        """Wait until every event and question is stored. A crash after this ends the run: it cannot
-        be resumed, because the tool may have had its effect."""
-        await self.publisher.wait_stored()
-        await self._withdraw_stale()
-
-    async def _withdraw_stale(self) -> None:
-        for stale in self.replay.take_stale_questions():
-            await self._store.withdraw(stale.id, STALE_QUESTION)
-
-    async def _await_answer(self, opened: OpenQuestion) -> UiAnswer:
+    def question_opened(self) -> bool:
+        """Count a question that is about to be sent. False: the run may not ask any more."""
         if not self.phases.step(RunTransition.ASKED):
-            await run_shielded(self._questions.withdraw(opened))
-            self.check()
-        self.publish_status()
-        opened.departed_can_answer = lambda: self.departures.can_answer(opened.question.method)
-        for feed in list(self.feeds):
-            self.offer(opened, feed)
-        self.awaiting_answer.set()
-        answer = await self._questions.wait(opened)
-        self.awaiting_answer.clear()
-        if not self.phases.step(RunTransition.ANSWERED):
-            self.check()
-        self.publish_status()
-        return answer
+            return False
+        self._open_questions += 1
+        if self._open_questions == 1:
+            self.publish_status()
+            self.awaiting_answer.set()
+        return True
 
-    def offer(self, opened: OpenQuestion, feed: RunFeed) -> None:
-        """Send a question to the UI of a feed, after the events that were published before it."""
-        if feed.connection.can_be_asked(opened.question.method):
-            opened.expect(feed.connection)
-            feed.add_question(lambda: opened.send_to(feed.connection))
+    def question_closed(self) -> None:
+        self._open_questions -= 1
+        if not self._open_questions:
+            self.awaiting_answer.clear()
+            if self.phases.step(RunTransition.ANSWERED):
+                self.publish_status()
 
     # Steering.
 
     async def steer(self, text: str) -> bool:
-        """Store a text for the core to read. False once the run has ended. Raises `NotKept`."""
+        """Store a text for the core to read. False once the run has ended. Raises `NotStorable`."""
         return await run_shielded(self._steer(text))
 
     async def _steer(self, text: str) -> bool:
@@ -389,30 +396,43 @@ class AgentRun:
             return True
 
     def _can_be_steered(self) -> bool:
-        over = (
-            self._order.position is EventPosition.OVER or self.phases.phase is RunPhase.CANCELLING
-        )
+        over = self.order.position is EventPosition.OVER or self.phases.phase is RunPhase.CANCELLING
         return not (over or self.phases.ended) and len(self._steered) < AGENT_STEERED
 
+    @property
+    def has_steering(self) -> bool:
+        return bool(self._steered)
+
     def next_steering(self) -> str | None:
-        """Return the oldest unread text; in a replay, only where the core read it before."""
-        if not self.replay.finished:
-            return self.replay.next_steering()
+        """Return the oldest unread text."""
         return self._steered.popleft() if self._steered else None
 
 
-class _Kind(msgspec.Struct):
+class _EventHead(msgspec.Struct):
+    """The members of an event that its place in the order depends on."""
+
     type: str
+    step_id: object = None
+    tool_call_id: object = None
 
 
-_KIND = msgspec.json.Decoder(_Kind)
+_HEAD = msgspec.json.Decoder(_EventHead)
 
 
-def _kind(event: bytes) -> str:
+def _take(order: EventOrder, event: bytes) -> str:
+    """Move to the position after an event, and return its kind."""
     try:
-        return _KIND.decode(event).type
+        head = _HEAD.decode(event)
     except msgspec.DecodeError as error:
         raise EventOutOfOrder(f"an event without a type: {error}") from error
+    step_id = head.step_id if isinstance(head.step_id, str) else None
+    call_id = head.tool_call_id if isinstance(head.tool_call_id, str) else None
+    order.take(head.type, step_id, call_id)
+    return head.type
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
 
 
 _NOTHING = Usage(0, 0, 0)

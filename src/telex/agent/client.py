@@ -29,12 +29,13 @@ from telex.agent.errors import AgentError, ConnectionLost
 from telex.agent.protocol import extensions, runs, sessions
 from telex.agent.run_stream import AsyncRun, RunDelta, RunEvent, SessionHistory, run_event
 from telex.agent.ui_callbacks import UiCallbacks, UiOptions
-from telex.processes.shielded import run_shielded
+from telex.processes.shielded import run_in_thread, run_shielded
 from telex.rpc.methods import Methods
 from telex.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import os
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
     from telex.agent.client_connection import Dialer
@@ -99,6 +100,11 @@ class AsyncAgent:
         """The capabilities that the runtime announced."""
         return self._connection.capabilities
 
+    @property
+    def workspace(self) -> runs.WorkspaceInfo | None:
+        """The root and the mode that the runtime works in; None if it does not say."""
+        return self._connection.workspace
+
     def __repr__(self) -> str:
         return f"<telex.agent.AsyncAgent session_id={self.session_id!r} state={self._state!r}>"
 
@@ -142,6 +148,7 @@ class AsyncAgent:
         self,
         text: str,
         *,
+        images: Sequence[str | os.PathLike[str] | bytes] = (),
         session_id: str | None = None,
         new_session: bool = False,
         force_compaction: bool = False,
@@ -152,6 +159,8 @@ class AsyncAgent:
 
         Args:
             text: The message of the person.
+            images: Images that belong to the message: the path of a file, its bytes, or an `https://`
+                or `data:` URL. PNG, JPEG, GIF or WebP, at most 10, and at most 5 MiB each.
             session_id: Continue this session. By default the session of the last run that this
                 client started, or a new one.
             new_session: Begin a new session in any case.
@@ -162,7 +171,9 @@ class AsyncAgent:
         Raises:
             RuntimeBusy: The session has a run that has not ended, or too many runs are active.
             SessionNotFound: There is no such session.
-            InvalidParams: `session_id` and `new_session` are both given.
+            InvalidParams: `session_id` and `new_session` are both given, or an image cannot be
+                used: it is too large, of another type, or the model does not see images.
+            OSError: The file of an image cannot be read.
             ConnectionLost: The connection was lost; whether the run was started is not known.
                 `session_list` shows it.
 
@@ -174,7 +185,7 @@ class AsyncAgent:
         if session_id is None and not new_session:
             session_id = self.session_id
         params = runs.RunStartParams(
-            _raw(runs.TextInput(text)),
+            _raw(await _input(text, images)),
             session_id,
             force_compaction or None,
             UNSET if ui_context is None else _raw(ui_context),
@@ -278,6 +289,166 @@ class AsyncAgent:
         asked = extensions.RunDiffParams(run_id)
         return await self._call("run.diff", asked, extensions.RunDiffResult)
 
+    # Files, artifacts, history and todo lists.
+
+    async def workspace_list(
+        self,
+        path: str = ".",
+        *,
+        recursive: bool = False,
+        include_ignored: bool = False,
+        match: str | None = None,
+        limit: int = 200,
+        cursor: str | None = None,
+    ) -> extensions.WorkspaceListResult:
+        """List a directory of the workspace, a page at a time.
+
+        Args:
+            path: The directory, relative to the cwd of the workspace.
+            recursive: Also list everything below it, except hidden directories.
+            include_ignored: Also list what git ignores.
+            match: Only paths with these characters in this order, the best match first.
+            limit: How many entries a page has.
+            cursor: The `next_cursor` of the page before.
+
+        Raises:
+            InvalidParams: The path is outside the root, or no directory.
+
+        Example:
+            listed = await agent.workspace_list(recursive=True)
+            for entry in listed.entries:
+                print(entry.kind, entry.path)
+        """
+        asked = extensions.WorkspaceListParams(
+            path, recursive, include_ignored, match, limit, cursor
+        )
+        return await self._call("workspace.list", asked, extensions.WorkspaceListResult)
+
+    async def workspace_read(
+        self, path: str, *, offset: int = 0, limit: int = 2000, redact: bool = True
+    ) -> extensions.WorkspaceReadResult:
+        """Read a page of a file of the workspace; an image is returned whole.
+
+        Args:
+            path: The file, relative to the cwd of the workspace.
+            offset: How many lines to skip.
+            limit: How many lines to return at most.
+            redact: Mask secrets.
+
+        Raises:
+            InvalidParams: The path is outside the root, no file, or a file that is too large.
+        """
+        asked = extensions.WorkspaceReadParams(path, offset, limit, redact)
+        return await self._call("workspace.read", asked, extensions.WorkspaceReadResult)
+
+    async def workspace_search(
+        self,
+        pattern: str,
+        path: str = ".",
+        *,
+        regex: bool = False,
+        ignore_case: bool = False,
+        glob: str | None = None,
+        limit: int = 200,
+        offset: int = 0,
+        redact: bool = True,
+    ) -> extensions.WorkspaceSearchResult:
+        """Find the lines that contain a text in the files of the workspace.
+
+        Args:
+            pattern: The text.
+            path: The file or the directory to search.
+            regex: The pattern is a regular expression (RE2).
+            ignore_case: Upper and lower case are equal.
+            glob: Only files with such a path, for example `*.py`.
+            limit: How many matches to return at most.
+            offset: How many matches to skip.
+            redact: Mask secrets.
+
+        Raises:
+            InvalidParams: The path is outside the root, or the pattern is not valid.
+        """
+        asked = extensions.WorkspaceSearchParams(
+            pattern, path, regex, ignore_case, glob, limit, offset, redact
+        )
+        return await self._call("workspace.search", asked, extensions.WorkspaceSearchResult)
+
+    async def artifact_read(
+        self, artifact_id: str, *, offset: int = 0, limit: int = 262_144
+    ) -> extensions.ArtifactReadResult:
+        """Read a part of a long output, of an export, or of a run's changes.
+
+        Args:
+            artifact_id: A cache id of a result, the id of `history_export`, or `diff:RUN_ID`.
+            offset: How many bytes to skip: the `next_offset` of the part before.
+            limit: How many bytes to return at most.
+
+        Raises:
+            InvalidParams: There is no such artifact, or it was deleted.
+        """
+        asked = extensions.ArtifactReadParams(artifact_id, offset, limit)
+        return await self._call("artifact.read", asked, extensions.ArtifactReadResult)
+
+    async def history_export(
+        self, session_id: str, *, format: Literal["markdown", "ndjson"] = "markdown"
+    ) -> extensions.HistoryExportResult:
+        """Export a session as an artifact, which `artifact_read` returns in parts.
+
+        Args:
+            session_id: The session.
+            format: `markdown` for people, `ndjson` for `telex agent import`.
+
+        Raises:
+            SessionNotFound: There is no such session.
+        """
+        asked = extensions.HistoryExportParams(session_id, format)
+        return await self._call("history.export", asked, extensions.HistoryExportResult)
+
+    async def history_undo(
+        self, session_id: str, *, run_id: str | None = None, dry_run: bool = False
+    ) -> extensions.HistoryUndoResult:
+        """Undo the file changes that a run made with `write` and `edit`: all of them, or none.
+
+        Args:
+            session_id: The session.
+            run_id: The run; by default the last one that changed files and was not undone.
+            dry_run: Only return what would be done.
+
+        Raises:
+            InvalidParams: A file was changed since, an old content is gone, or there is nothing
+                to undo; the message says which.
+        """
+        asked = extensions.HistoryUndoParams(session_id, run_id, dry_run)
+        return await self._call("history.undo", asked, extensions.HistoryUndoResult)
+
+    async def todos_get(self, session_id: str) -> extensions.TodosResult:
+        """Return the todo list of a session.
+
+        Args:
+            session_id: The session.
+
+        Raises:
+            SessionNotFound: There is no such session.
+        """
+        asked = extensions.TodosGetParams(session_id)
+        return await self._call("todos.get", asked, extensions.TodosResult)
+
+    async def todos_set(
+        self, session_id: str, todos: Sequence[Mapping[str, Any]]
+    ) -> extensions.TodosResult:
+        """Replace the todo list of a session.
+
+        Args:
+            session_id: The session, which has no active run.
+            todos: Entries with `content`, and optionally `status` and `priority`.
+
+        Raises:
+            RuntimeBusy: A run of the session is active.
+            InvalidParams: An entry is not valid.
+        """
+        asked = extensions.TodosSetParams(session_id, list(todos))
+        return await self._call("todos.set", asked, extensions.TodosResult)
+
     # Sessions and models.
 
     async def session_list(
@@ -346,17 +517,25 @@ class AsyncAgent:
         asked = sessions.ModelListParams(provider, include_details)
         return await self._call("model.list", asked, sessions.ModelListResult)
 
-    async def model_set(self, name: str, *, provider: str | None = None) -> sessions.ModelSetResult:
-        """Choose the model for the runs that begin from now on, of every client.
+    async def model_set(
+        self,
+        name: str | None,
+        *,
+        provider: str | None = None,
+        scope: sessions.ModelSource = "config",
+    ) -> sessions.ModelSetResult:
+        """Choose the model for the runs that begin from now on.
 
         Args:
-            name: From `model_list`.
-            provider: By default that of the current model.
+            name: From `model_list`; None removes the choice of the session.
+            provider: By default that of the current model, else any that has the model.
+            scope: `session` chooses it for the current session of this client, or the next one that
+                it begins; `config` for every session without a choice of its own.
 
         Raises:
             InvalidParams: There is no such model, or no such provider.
         """
-        asked = sessions.ModelSetParams(name, provider)
+        asked = sessions.ModelSetParams(name, provider, scope, reset=name is None)
         return await self._call("model.set", asked, sessions.ModelSetResult)
 
     # Tools, context and the shell.
@@ -502,7 +681,8 @@ class AsyncAgent:
             supports_todos=True,
             supports_deltas=ui.get("deltas", False),
         )
-        return runs.InitializeParams(protocol.VERSION, ui.get("client", _CLIENT), capabilities)
+        client, workspace = ui.get("client", _CLIENT), ui.get("workspace")
+        return runs.InitializeParams(protocol.VERSION, client, capabilities, workspace)
 
     def _methods(self) -> Methods:
         methods = Methods()
@@ -635,6 +815,16 @@ class AsyncAgent:
         self._runs.clear()
         self._callbacks.withdraw_all()
         self._replayed.set()
+
+
+async def _input(
+    text: str, images: Sequence[str | os.PathLike[str] | bytes]
+) -> runs.TextInput | runs.PartsInput:
+    if not images:
+        return runs.TextInput(text)
+    from telex.agent.images import parts_input  # few messages have an image
+
+    return await run_in_thread(lambda _: parts_input(text, images))
 
 
 def _raw(value: object) -> Raw:

@@ -26,7 +26,12 @@ from telex.agent.errors import (
     UnsupportedVersion,
     to_agent_error,
 )
-from telex.agent.protocol.runs import InitializeParams, PeerInfo, ServerCapabilities
+from telex.agent.protocol.runs import (
+    InitializeParams,
+    PeerInfo,
+    ServerCapabilities,
+    WorkspaceInfo,
+)
 from telex.rpc.dialects.json_rpc import JsonRpc
 from telex.rpc.errors import CallTimedOut, PeerGone, RpcError, UnexpectedReply
 from telex.rpc.peer import MessageTooLarge, Peer
@@ -46,6 +51,8 @@ REPEATED: Final = frozenset(
     {
         *("session.list", "session.history", "model.list", "model.set", "mcp.list", "skills.list"),
         *("context.inspect", "permission.explain", "run.diff", "run.cancel"),
+        *("workspace.list", "workspace.read", "workspace.search", "artifact.read"),
+        *("history.export", "todos.get", "todos.set"),
     }
 )
 """Requests that are sent again after a reconnect: a second one has the effect of the first."""
@@ -72,6 +79,7 @@ class _Initialized(msgspec.Struct, frozen=True):
     protocol_version: str
     server: PeerInfo
     server_capabilities: dict[str, Any] | None = None
+    workspace: WorkspaceInfo | None = None
 
 
 class RuntimeConnection:
@@ -103,6 +111,7 @@ class RuntimeConnection:
         self._watcher: asyncio.Task[None] | None = None
         self.server = PeerInfo("", "")
         self.capabilities = ServerCapabilities()
+        self.workspace: WorkspaceInfo | None = None
 
     @property
     def state(self) -> Literal["connected", "connecting", "lost"]:
@@ -205,9 +214,15 @@ class RuntimeConnection:
                 f"{answer.server.name} speaks version {answer.protocol_version} of the protocol; "
                 f"this client speaks version {protocol.VERSION}"
             )
+        if self._hello.workspace is not None and answer.workspace is None:
+            raise InvalidParams(
+                f"{answer.server.name} does not let a client choose its workspace; leave it out, "
+                "and start the runtime in the right directory"
+            )
         said = answer.server_capabilities or {}
         names = ServerCapabilities.__struct_fields__
         self.server = answer.server
+        self.workspace = answer.workspace
         self.capabilities = ServerCapabilities(**{name: said.get(name) is True for name in names})
 
     async def _watch(self, peer: Peer) -> None:

@@ -190,6 +190,14 @@ class NoSuchModel(Exception):
     """No core has that name, or the provider is unknown."""
 
 
+class WorkspaceRefused(Exception):
+    """A connection asked for a workspace that it may not have, or for one that does not exist."""
+
+
+class OtherRoot(Exception):
+    """The session belongs to another root than the connection."""
+
+
 class SeqBeyondEnd(Exception):
     """`after_seq` is beyond the run's last event: the UI has events of another run or store."""
 
@@ -199,8 +207,14 @@ def _wire_codes() -> tuple[tuple[int | Condition, tuple[type[Exception], ...]], 
     """The code of each exception. A function, so that a client does not import the runtime."""
     from telex.agent import store
     from telex.agent.command_runner import BadShellParams
-    from telex.agent.sandbox_files import OutsideSandbox
+    from telex.agent.images import ImageRefused
+    from telex.agent.permissions import InvalidRule
+    from telex.agent.sandbox_files import FileRefused, OutsideSandbox
+    from telex.agent.tools.output_cache import NoSuchOutput
+    from telex.agent.tools.tool import ToolFailed
     from telex.agent.tools.tool_registry import BadArguments, UnknownTool
+    from telex.agent.undo import CannotUndo
+    from telex.config.errors import ConfigError
     from telex.processes.spawn import StartFailed
     from telex.processes.termination import TreeSurvived
 
@@ -209,9 +223,12 @@ def _wire_codes() -> tuple[tuple[int | Condition, tuple[type[Exception], ...]], 
         (protocol.SESSION_NOT_FOUND, (store.UnknownThread,)),
         (protocol.RUN_NOT_FOUND, (store.UnknownRun,)),
         (protocol.BUSY, (store.ThreadBusy, TooManyRuns, store.RunNotOurs)),
-        (Condition.PARAMS, params),
+        (Condition.PARAMS, (*params, WorkspaceRefused, OtherRoot)),
+        (Condition.PARAMS, (FileRefused, ToolFailed)),
+        (Condition.PARAMS, (NoSuchOutput, CannotUndo, ImageRefused)),
         (Condition.PARAMS, (store.NotStorable, SeqBeyondEnd, msgspec.DecodeError)),
-        (protocol.INTERNAL, (store.StoreError, StartFailed, TreeSurvived, OSError)),
+        (protocol.INTERNAL, (store.StoreError, InvalidRule, ConfigError)),
+        (protocol.INTERNAL, (StartFailed, TreeSurvived, OSError)),
     )
 
 

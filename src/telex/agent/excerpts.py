@@ -34,7 +34,7 @@ def lines_of(text: str) -> list[str]:
 def excerpt(text: str, most_bytes: int = AGENT_EXCERPT_BYTES) -> tuple[str, bool]:
     """Return the text, or both ends of it; and whether text is missing."""
     fewer = _by_lines(text)
-    shown = _by_size(fewer, most_bytes)
+    shown = both_ends(fewer, most_bytes)
     return shown, shown is not text
 
 
@@ -54,7 +54,8 @@ def _by_lines(text: str) -> str:
     return "\n".join(parts) + end
 
 
-def _by_size(text: str, most: int) -> str:
+def both_ends(text: str, most: int) -> str:
+    """Return the text, or its beginning and its end, with at most about `most` bytes."""
     if len(text) * 4 <= most:  # a character has at most 4 bytes
         return text
     data = text.encode("utf-8", "replace")

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("telex.agent")
 
 MOST: Final = 1 << 62
+_IMAGE: Final = b'"screenshot_base64"'
 REPLAYED: Final = Raw(b'{"replay":true}')
 
 
@@ -125,6 +126,16 @@ class RunFeed:
             self._queue.append(send)
         self._wake.set()
 
+    async def wait_turn(self) -> None:
+        """Wait until everything that was added before has been sent, or the feed is closed."""
+        reached = asyncio.Event()
+        self.add_question(reached.set)
+        waiting = asyncio.create_task(reached.wait())
+        try:
+            await asyncio.wait({waiting, self.task}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+
     def finish(self) -> None:
         """Stop when everything is sent. Nothing may be added after this."""
         self._finished.set()
@@ -184,15 +195,25 @@ class RunFeed:
             item()
         elif item.seq > self._sent:
             self._sent = item.seq
-            await peer.notify("agent.event", event_notice(item, replay=item.seq <= self._old))
+            can = self.connection.capabilities
+            await peer.notify("agent.event", event_notice(item, can, replay=item.seq <= self._old))
 
 
-def event_notice(event: StoredEvent, *, replay: bool) -> AgentEventNotify:
-    """Return the notification for a stored event; `replay` adds `"replay": true` to its meta."""
+def event_notice(event: StoredEvent, can: UiCapabilities, *, replay: bool) -> AgentEventNotify:
+    """Return the notification for a stored event; `replay` adds `"replay": true` to its meta. A UI
+    that shows no images gets none."""
     meta = UNSET if event.meta is None else Raw(event.meta)
     if replay:
         meta = REPLAYED if event.meta is None else _with_replay(event.meta)
-    return AgentEventNotify(event.run_id, event.seq, Raw(event.event), meta)
+    shown = event.event if can.supports_images else _without_image(event.event)
+    return AgentEventNotify(event.run_id, event.seq, Raw(shown), meta)
+
+
+def _without_image(event: bytes) -> bytes:
+    if _IMAGE not in event:
+        return event
+    members = msgspec.json.decode(event, type=dict[str, Raw])
+    return msgspec.json.encode({k: v for k, v in members.items() if k != "screenshot_base64"})
 
 
 def _with_replay(meta: bytes) -> Raw:
@@ -242,9 +263,10 @@ class EventPublisher:
             await asyncio.wait({self._pending[0].stored})
         self._check()
 
-    def publish_event(self, event: bytes, meta: bytes | None) -> None:
-        """Store an event, then send it. Raises `NotKept`; then it is neither stored nor sent."""
-        stored = self._store.appending(self._run_id, event, meta, self._next)
+    def publish_event(self, event: bytes, meta: bytes | None, message: bytes | None = None) -> None:
+        """Store an event and the message that belongs to it, then send the event. Raises
+        `NotStorable`; then it is neither stored nor sent."""
+        stored = self._store.appending(self._run_id, event, meta, self._next, message)
         self._next += 1
         self._pending.append(_PendingEvent(event, meta, stored))
         stored.add_done_callback(self._stored)
@@ -378,7 +400,7 @@ class RunSubscriptions:
         the UI may reconnect."""
         if connection.input_ended:
             return
-        connection.input_ended = True
+        connection.end_input()
         for run_id, feed in connection.feeds.items():
             if (run := self._runs.get(run_id)) is not None:
                 run.departures.add(connection.capabilities)

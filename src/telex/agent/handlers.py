@@ -5,6 +5,8 @@ Parameters and results are those of `protocol.METHODS`; `server` registers the h
 
 from __future__ import annotations
 
+import base64
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +16,8 @@ from msgspec import Raw, UnsetType
 from telex.agent import protocol
 from telex.agent.errors import SeqBeyondEnd
 from telex.agent.feeds import Notice, event_notice
+from telex.agent.images import read_input
+from telex.agent.model_catalogue import ModelName
 from telex.agent.permissions import explain_judgement
 from telex.agent.permissions.confinement import describe_confinement
 from telex.agent.permissions.confirmation import (
@@ -24,8 +28,13 @@ from telex.agent.permissions.confirmation import (
     too_long,
 )
 from telex.agent.protocol import extensions, runs, sessions
-from telex.agent.protocol.ui_requests import CONFIRM, UiConfirmRequestParams, UiConfirmResult
-from telex.agent.runtime import PROVIDER, RunRequest
+from telex.agent.protocol.ui_requests import (
+    CLIPBOARD,
+    CONFIRM,
+    UiConfirmRequestParams,
+    UiConfirmResult,
+)
+from telex.agent.runtime import RunRequest
 from telex.agent.store import NotStorable, Status, StoreError, StoreRefused, UnknownThread
 from telex.agent.tools.tool import ToolResult
 from telex.agent.tools.tool_registry import BadArguments
@@ -34,7 +43,10 @@ from telex.rpc.errors import Condition, RpcError
 from telex.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from telex.agent.agent_run import AgentRun
+    from telex.agent.model_catalogue import ModelChoice
     from telex.agent.permissions.confirmation import CallOutcome
     from telex.agent.questions import UiAnswer
     from telex.agent.runtime import AgentRuntime
@@ -45,8 +57,6 @@ if TYPE_CHECKING:
 
 
 SERVER: Final = runs.PeerInfo("telex-agent", __version__)
-SOURCE: Final = "config"
-"""The `source` of a model: it is chosen for the whole runtime, never for one session."""
 NO_SESSION: Final = ""
 """The session id of a to-do list that a connection changes outside any run."""
 
@@ -54,16 +64,15 @@ NO_SESSION: Final = ""
 # Runs.
 
 
-def initialize(
+async def initialize(
     runtime: AgentRuntime, params: runs.InitializeParams, connection: UiConnection
 ) -> runs.InitializeResult:
     """Return our protocol version whatever the UI's version is; the UI decides whether it
-    continues."""
-    connection.capabilities = params.ui_capabilities or runs.UiCapabilities()
-    connection.name = f"{params.client.name} {params.client.version}"
-    connection.initialized = True
+    continues. The workspace is open by now."""
     can = runs.ServerCapabilities(supports_run_diagnostics=runtime.diagnostics)
-    return runs.InitializeResult(protocol.VERSION, SERVER, can)
+    return runs.InitializeResult(
+        protocol.VERSION, SERVER, can, workspace=connection.workspace.describe()
+    )
 
 
 async def run_start(
@@ -76,7 +85,8 @@ async def run_start(
     """
     if params.session_id is not None and params.new_session:
         raise RpcError(Condition.PARAMS, "`session_id` and `new_session` exclude each other.")
-    run_input = msgspec.json.decode(params.input, type=runs.TextInput)
+    raw, images = _one_line(bytes(params.input)), connection.workspace.context.images
+    said = await run_in_thread(lambda _: read_input(raw, images))
     meta = _raw_or_none(params.meta)
     if meta is not None:
         msgspec.json.decode(meta, type=dict[str, Raw])
@@ -84,8 +94,7 @@ async def run_start(
     async with connection.starting:
         current = None if params.new_session else connection.session_id
         asked = RunRequest(
-            run_input.text,
-            _one_line(bytes(params.input)),
+            said,
             current if params.session_id is None else params.session_id,
             bool(params.force_compaction),
             meta,
@@ -179,16 +188,18 @@ async def run_attach(
     after the response is sent, because its task runs in a later step of the event loop."""
     after = -1 if params.after_seq is None else params.after_seq
     stored = await _find_run(runtime, params.run_id, after, connection)
-    begin = None
+    begin: Callable[[], None] | str = ""
     if stored.status is Status.AWAITING_UI and params.run_id not in runtime.runs:
         begin = await runtime.resume(stored, connection)
     if (run := runtime.runs.get(params.run_id)) is not None:
         _subscribe(runtime, run, connection, after)
-        if begin is not None:
+        if not isinstance(begin, str):
             begin()
         return extensions.RunAttachResult(run.run_id, run.session_id, run.status)
     if not stored.status.ended:
         stored = await runtime.store.run(params.run_id)  # it may have ended meanwhile
+    if not stored.status.ended and isinstance(begin, str) and begin:
+        stored = replace(stored, message=f"not resumed: {begin}")
     _watch(runtime, stored, connection, after)
     return extensions.RunAttachResult(stored.run_id, stored.session_id, stored.status.value)
 
@@ -219,7 +230,7 @@ def _subscribe(runtime: AgentRuntime, run: AgentRun, connection: UiConnection, a
     if not run.phases.ended:  # else the last status is about to be sent to all feeds
         run.send_status_to(feed)
     for question in runtime.questions.of_run(run.run_id):
-        run.offer(question, feed)
+        runtime.questions.offer(question, feed)
 
 
 def _watch(runtime: AgentRuntime, stored: StoredRun, connection: UiConnection, after: int) -> None:
@@ -240,10 +251,10 @@ async def session_list(
     runtime: AgentRuntime, params: sessions.SessionListParams, connection: UiConnection
 ) -> sessions.SessionListResult:
     limit = 50 if params.limit is None else params.limit
-    current = runtime.context.workspace(connection.ui_context)
+    current = connection.workspace.context.workspace(connection.ui_context)
     try:
         threads = await runtime.store.threads(
-            limit if limit > 0 else None, _wanted_workspace(runtime, params, current)
+            limit if limit > 0 else None, _wanted_workspace(params, current, connection)
         )
     except StoreError as problem:
         raise RpcError(protocol.SESSION_LIST_FAILED, str(problem)) from problem
@@ -266,13 +277,13 @@ async def session_list(
 
 
 def _wanted_workspace(
-    runtime: AgentRuntime, params: sessions.SessionListParams, current: str
+    params: sessions.SessionListParams, current: str, connection: UiConnection
 ) -> str | None:
     """Return the workspace whose sessions are listed; None for all workspaces."""
     if params.scope == "all":
         return None
     if params.workspace_root:
-        return runtime.context.resolve_workspace(params.workspace_root)
+        return connection.workspace.context.resolve_workspace(params.workspace_root)
     return current if params.scope is not None else None
 
 
@@ -286,7 +297,8 @@ async def session_history(
     try:
         history = await runtime.store.history(params.session_id, most_runs, most)
         async for event in history:
-            await connection.peer.notify("agent.event", event_notice(event, replay=True))
+            notice = event_notice(event, connection.capabilities, replay=True)
+            await connection.peer.notify("agent.event", notice)
             sent += 1
     except UnknownThread:
         raise
@@ -298,21 +310,46 @@ async def session_history(
 async def model_list(
     runtime: AgentRuntime, params: sessions.ModelListParams, connection: UiConnection
 ) -> sessions.ModelListResult:
-    if params.provider not in (None, PROVIDER):
-        return sessions.ModelListResult(params.provider, [], SOURCE, runtime.model)
-    details = {name: core.details for name, core in runtime.cores.items()}
-    ordered = sorted(details, key=lambda name: details[name].release_date or "", reverse=True)
+    """List the models of one provider, by default that of the current model."""
+    current = await runtime.models.current(connection.session_id, connection.model)
+    provider = current.provider if params.provider is None else params.provider
+    found = await runtime.models.of_provider(provider)
+    details = {choice.name: choice.core.details for choice in found}
     return sessions.ModelListResult(
-        PROVIDER, ordered, SOURCE, runtime.model, details if params.include_details else None
+        provider,
+        list(details),
+        current.source,
+        current.name,
+        details if params.include_details and found else None,
     )
 
 
 async def model_set(
     runtime: AgentRuntime, params: sessions.ModelSetParams, connection: UiConnection
 ) -> sessions.ModelSetResult:
-    """Choose the model for runs that begin from now on, on every connection."""
-    runtime.select_model(params.name, params.provider)
-    return sessions.ModelSetResult(PROVIDER, params.name, SOURCE)
+    """Choose the model for runs that begin from now on: on every connection, or in one session."""
+    if params.reset:
+        await _choose_for_session(runtime, None, connection)
+    elif params.name is None:
+        raise RpcError(Condition.PARAMS, "`name` is missing; give it, or `reset`.")
+    else:
+        chosen = await runtime.models.find(params.name, params.provider)
+        if params.scope == "session":
+            await _choose_for_session(runtime, chosen, connection)
+        else:
+            runtime.models.set_default(chosen)
+            return sessions.ModelSetResult(chosen.provider, chosen.name, "config")
+    current = await runtime.models.current(connection.session_id, connection.model)
+    return sessions.ModelSetResult(current.provider, current.name, current.source)
+
+
+async def _choose_for_session(
+    runtime: AgentRuntime, chosen: ModelChoice | None, connection: UiConnection
+) -> None:
+    if connection.session_id is not None:
+        await runtime.models.set_for_session(connection.session_id, chosen)
+    else:
+        connection.model = None if chosen is None else ModelName(chosen.provider, chosen.name)
 
 
 async def mcp_list(
@@ -325,13 +362,15 @@ async def mcp_list(
 async def skills_list(
     runtime: AgentRuntime, params: sessions.SkillsListParams, connection: UiConnection
 ) -> sessions.SkillsListResult:
-    return await runtime.context.list_skills(params.cwd, reload=bool(params.force_reload))
+    return await connection.workspace.context.list_skills(
+        params.cwd, reload=bool(params.force_reload)
+    )
 
 
 async def context_inspect(
     runtime: AgentRuntime, params: sessions.ContextInspectParams, connection: UiConnection
 ) -> sessions.ContextInspectResult:
-    return await runtime.context.inspect(params, connection.ui_context)
+    return await connection.workspace.context.inspect(params, connection.ui_context)
 
 
 async def shell_exec(
@@ -339,7 +378,7 @@ async def shell_exec(
 ) -> sessions.ShellExecResult:
     """Run the person's own command, outside any run. It needs no permission, and is killed when its
     connection closes."""
-    return await runtime.context.run_shell(params)
+    return await connection.workspace.context.run_shell(params)
 
 
 # Calls of tools outside a run, and questions to the connection that sent a request.
@@ -351,22 +390,24 @@ async def tool_call(
     """Run a tool outside any run, after the same judgement as in a run. The question goes only to
     the connection that made the call. A tool that failed, or that a rule denies, is `ok: false`; a
     no of the person is -32003."""
-    call = runtime.tools.prepare(params.name, _arguments(params.arguments))
-    context = runtime.context.tool_context(connection.todos)
+    call = connection.workspace.tools.prepare(params.name, _arguments(params.arguments))
+    context = connection.workspace.context.tool_context(connection.todos)
+    if connection.can_be_asked(CLIPBOARD):
+        context = replace(context, read_clipboard=connection.read_clipboard)
     match await _confirm(runtime, call, context, connection):
         case FailedCall(result):
-            return _call_result(result)
+            return _call_result(result, connection)
         case RefusedCall(why, by_person=by_person):
             if by_person:
                 raise RpcError(protocol.USER_CANCELLED, f"{params.name} was not run: {why}")
-            return _call_result(ToolResult(f"Permission denied: {why}", is_error=True))
+            return _call_result(ToolResult(f"Permission denied: {why}", is_error=True), connection)
         case AllowedCall(permitted, given):
             before = given.todos.entries
             result = await permitted.run(given)
             if given.todos.entries != before and connection.capabilities.supports_todos:
                 listed = msgspec.to_builtins(given.todos.entries)
                 await connection.notify("todos.update", extensions.TodosUpdate(NO_SESSION, listed))
-            return _call_result(result)
+            return _call_result(result, connection)
 
 
 async def _confirm(
@@ -374,14 +415,15 @@ async def _confirm(
 ) -> CallOutcome:
     """Judge the call, and ask the connection that made it. The events of the question are dropped,
     because there is no run to which they belong; its details have the same information."""
-    found = await runtime.confirmer.confirm(call, context)
+    confirmer = connection.workspace.confirmer
+    found = await confirmer.confirm(call, context)
     if not isinstance(found, ConfirmQuestion):
         return found
     try:
         answer = await _ask(runtime, connection, found.params, found.digest)
     except NotStorable as problem:
         return too_long(problem)
-    return await runtime.confirmer.settle(found, answer)
+    return await confirmer.settle(found, answer)
 
 
 async def _ask(
@@ -391,15 +433,15 @@ async def _ask(
     digest: bytes = b"",
 ) -> UiAnswer | None:
     """Send a question only to the connection that made the call; None if it cannot show one."""
-    if not connection.can_be_asked(CONFIRM):
-        return None
-    question = await runtime.questions.open(None, CONFIRM, msgspec.json.encode(params), digest)
-    question.send_to(connection)
-    return await runtime.questions.wait(question)
+    encoded = msgspec.json.encode(params)
+    return await runtime.questions.ask_connection(connection, CONFIRM, encoded, digest)
 
 
-def _call_result(result: ToolResult) -> sessions.ToolCallResult:
-    value: Any = {"text": result.text, **result.details} if result.details else result.text
+def _call_result(result: ToolResult, connection: UiConnection) -> sessions.ToolCallResult:
+    details = dict(result.details)
+    if result.image and connection.capabilities.supports_images:
+        details["screenshot_base64"] = base64.b64encode(result.image).decode()
+    value: Any = {"text": result.text, **details} if details else result.text
     return sessions.ToolCallResult(not result.is_error, value)
 
 
@@ -411,16 +453,16 @@ async def permission_explain(
     runtime: AgentRuntime, params: extensions.PermissionExplainParams, connection: UiConnection
 ) -> extensions.PermissionExplainResult:
     """Judge a call without running it, and return the reasons."""
-    call = runtime.tools.prepare(params.tool, _arguments(params.arguments))
-    context = runtime.context.tool_context(connection.todos)
+    call = connection.workspace.tools.prepare(params.tool, _arguments(params.arguments))
+    context = connection.workspace.context.tool_context(connection.todos)
+    confirmer = connection.workspace.confirmer
     try:
-        judged = await run_in_thread(lambda _: runtime.confirmer.judge(call, context))
+        judged = await run_in_thread(lambda _: confirmer.judge(call, context))
     except OSError as error:  # the working directory is not a directory
         raise BadArguments(f"invalid arguments for {params.tool}: {error}") from error
-    details = explain_judgement(runtime.confirmer.permissions.judge, judged)
-    environment = context.environment
+    details = explain_judgement(confirmer.permissions.judge, judged)
     confined = await run_in_thread(
-        lambda _: runtime.confirmer.confinement(judged, params.tool, environment)
+        lambda _: confirmer.confinement(judged, params.tool, context.environment)
     )
     root = context.sandbox.root
     details["kernel_sandbox"] = confined and f"it {describe_confinement(confined, root)}"
@@ -430,16 +472,16 @@ async def permission_explain(
 async def auth_logout(
     runtime: AgentRuntime, params: sessions.AuthLogoutParams, connection: UiConnection
 ) -> sessions.AuthLogoutResult:
-    """Ask to sign out. There are no credentials yet; a yes clears the connection's current
-    session."""
+    """Ask to sign out. A yes deletes the keys that `telex agent login` stored, and clears the
+    connection's current session."""
     if runtime.runs:
         raise RpcError(protocol.BUSY, "a run is active; wait for it, or cancel it")
     clears = params.clear_session is not False
     then = "starts a new session" if clears else "continues the current session"
     question = UiConfirmRequestParams(
         "Sign out?",
-        "No credentials are stored, so there is nothing to delete. "
-        f"Stored sessions stay; the next run {then}.",
+        "The keys that `telex agent login` stored are deleted; keys in variables and commands are "
+        f"not. Stored sessions stay; the next run {then}.",
         danger_level="danger",
     )
     answer = await _ask(runtime, connection, question)
@@ -447,4 +489,5 @@ async def auth_logout(
         return sessions.AuthLogoutResult(False, False, False, cancelled=True)
     if clears:
         connection.session_id = None
-    return sessions.AuthLogoutResult(True, False, session_cleared=clears)
+    forgotten = await run_in_thread(lambda _: runtime.models.forget_keys())
+    return sessions.AuthLogoutResult(True, bool(forgotten), session_cleared=clears)

@@ -335,3 +335,179 @@ AGENT_CLIENT_RECONNECT_SECONDS: Final = limit(
     "For which a client dials again after its connection was lost, by default: "
     "longer than a server needs to restart.",
 )
+MODEL_ANSWER_CHARS: Final = limit(
+    "MODEL_ANSWER_CHARS",
+    16 * MIB,
+    "characters",
+    "One answer of a model: texts, reasoning and arguments. A million tokens are about a quarter.",
+)
+MODEL_ANSWER_PARTS: Final = limit(
+    "MODEL_ANSWER_PARTS",
+    1000,
+    "parts",
+    "Texts, reasonings and tool calls in one answer of a model.",
+)
+MODEL_STREAM_BYTES: Final = limit(
+    "MODEL_STREAM_BYTES",
+    512 * MIB,
+    "bytes",
+    "The stream of one answer. A piece of one character takes about 250 bytes of it.",
+)
+MODEL_EVENT_BYTES: Final = limit(
+    "MODEL_EVENT_BYTES",
+    32 * MIB,
+    "bytes",
+    "One event in the stream of an answer. The last one of `/responses` repeats the whole answer.",
+)
+MODEL_OUTPUT_TOKENS: Final = limit(
+    "MODEL_OUTPUT_TOKENS",
+    8192,
+    "tokens",
+    "Longest answer that is asked for in the dialect `messages`, which needs a number, if neither "
+    "the request nor the configuration has one.",
+)
+MODEL_ERROR_BYTES: Final = limit(
+    "MODEL_ERROR_BYTES",
+    64 * KIB,
+    "bytes",
+    "The body of a response that is an error. Proxies send whole pages.",
+)
+MODEL_ATTEMPTS: Final = limit(
+    "MODEL_ATTEMPTS",
+    5,
+    "attempts",
+    "Attempts of one call of a model. With the waits between them this is about half a minute.",
+)
+MODEL_RETRY_AFTER_SECONDS: Final = limit(
+    "MODEL_RETRY_AFTER_SECONDS",
+    120,
+    "seconds",
+    "Longest wait that a provider can ask for by `Retry-After`; a longer one ends the call.",
+)
+MODEL_CONNECT_SECONDS: Final = limit(
+    "MODEL_CONNECT_SECONDS",
+    10,
+    "seconds",
+    "Time for a connection to the server of a model.",
+)
+MODEL_FIRST_SECONDS: Final = limit(
+    "MODEL_FIRST_SECONDS",
+    600,
+    "seconds",
+    "Default time until the first piece of an answer. A local model reads a long prompt first, and "
+    "a hosted one may reason in silence.",
+)
+MODEL_SILENCE_SECONDS: Final = limit(
+    "MODEL_SILENCE_SECONDS",
+    300,
+    "seconds",
+    "Default time between two pieces of an answer. A model that reasons may be silent for minutes "
+    "after its first event.",
+)
+MODEL_END_SECONDS: Final = limit(
+    "MODEL_END_SECONDS",
+    1,
+    "seconds",
+    "Time for a server to end its stream after a whole answer. Then the connection is closed, and "
+    "the next call opens another.",
+)
+MODEL_PROBE_SECONDS: Final = limit(
+    "MODEL_PROBE_SECONDS",
+    1,
+    "seconds",
+    "Time for a local server to say which models it has.",
+)
+MODEL_KEY_SECONDS: Final = limit(
+    "MODEL_KEY_SECONDS",
+    60,
+    "seconds",
+    "Time for a command that prints a key; a password manager may ask the person first.",
+)
+MODEL_KEY_BYTES: Final = limit(
+    "MODEL_KEY_BYTES",
+    16 * KIB,
+    "bytes",
+    "One key. The longest in use are tokens of about 4 KiB.",
+)
+MODEL_KEY_CACHE_SECONDS: Final = limit(
+    "MODEL_KEY_CACHE_SECONDS",
+    300,
+    "seconds",
+    "How long the key that a command printed is used. A step of a run calls the model every few "
+    "seconds; tokens that expire live for an hour.",
+)
+MODEL_LISTED: Final = limit(
+    "MODEL_LISTED",
+    1000,
+    "models",
+    "Models that a server may list; OpenRouter has about 400.",
+)
+MODEL_LIST_BYTES: Final = limit(
+    "MODEL_LIST_BYTES",
+    8 * MIB,
+    "bytes",
+    "The list of the models of a server. OpenRouter's is 1 MB.",
+)
+AGENT_UNDO_BYTES: Final = limit(
+    "AGENT_UNDO_BYTES",
+    256 * MIB,
+    "bytes",
+    "Old contents of files that agents changed, kept for `history.undo`, all sessions together: "
+    "thousands of source files. The oldest are deleted.",
+)
+AGENT_IMAGE_BYTES: Final = limit(
+    "AGENT_IMAGE_BYTES",
+    5 * MIB,
+    "bytes",
+    "One image of an input or of a tool. Anthropic takes no larger one; in base64 it fits "
+    "AGENT_EVENT_BYTES.",
+)
+AGENT_SCREENSHOT_BYTES: Final = limit(
+    "AGENT_SCREENSHOT_BYTES",
+    1 * MIB,
+    "bytes",
+    "An image of a tool that its event carries in base64; a larger one is read by `artifact.read`. "
+    "Events are stored and replayed whole.",
+)
+AGENT_INPUT_IMAGES: Final = limit(
+    "AGENT_INPUT_IMAGES",
+    10,
+    "images",
+    "Images in one input. Each costs about 1,600 tokens in every later call; all together must "
+    "fit LINE_BYTES.",
+)
+AGENT_IMAGES_BYTES: Final = limit(
+    "AGENT_IMAGES_BYTES",
+    512 * MIB,
+    "bytes",
+    "Images of all sessions together: about a thousand screenshots. The oldest are deleted, and a "
+    "model gets a text in their place.",
+)
+AGENT_CLIPBOARD_BYTES: Final = limit(
+    "AGENT_CLIPBOARD_BYTES",
+    1 * MIB,
+    "bytes",
+    "A text of the clipboard that a model reads; of a longer one people copy the wrong thing.",
+)
+AGENT_INSTRUCTION_BYTES: Final = limit(
+    "AGENT_INSTRUCTION_BYTES",
+    64 * KIB,
+    "bytes",
+    "Text of the AGENTS.md files of a project that a model gets with each call; the rest is cut.",
+)
+AGENT_MODEL_STEPS: Final = limit(
+    "AGENT_MODEL_STEPS",
+    200,
+    "calls",
+    "Calls of a model in one run, unless --max-steps says otherwise: a model that calls tools "
+    "without an end must not spend money without an end.",
+)
+AGENT_SUMMARY_FILES: Final = limit(
+    "AGENT_SUMMARY_FILES", 30, "files", "Names of files that a summary of a conversation repeats."
+)
+AGENT_SUMMARY_RESULT_BYTES: Final = limit(
+    "AGENT_SUMMARY_RESULT_BYTES",
+    4 * KIB,
+    "bytes",
+    "Of one tool call or result that the call gets which summarizes a conversation.",
+)

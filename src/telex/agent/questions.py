@@ -1,6 +1,10 @@
 """Questions to UIs. Each question is stored before it is sent, answered once, and has the digest of
 its subject.
 
+`Questions` owns a question from its first moment to its last: it stores the question, sends it to
+the UIs of the run, waits for the answer and withdraws it. The code that asks calls `ask_run` or
+`ask_connection`, and gets the answer.
+
 The first answer wins; the store decides which answer was first. An answer counts only from a
 connection that was asked, while the question is open. A UI that returns an error, an invalid answer
 or disconnects has not answered. When no UI is left that could answer, the question closes without
@@ -27,6 +31,8 @@ from telex.rpc.errors import CallError, PeerGone
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from telex.agent.agent_run import AgentRun
+    from telex.agent.feeds import RunFeed
     from telex.agent.store import Store, StoredQuestion
     from telex.agent.ui_connection import UiConnection
 
@@ -43,13 +49,8 @@ class UiAnswer:
     digest: bytes
     request_id: str
     by: str
-
-
-def stored_answer(question: StoredQuestion, closed: ClosedQuestion) -> UiAnswer:
-    """Decode the stored answer of a closed question."""
-    raw = closed.answer
-    value = None if raw is None else msgspec.json.decode(raw, type=_answer_type(question))
-    return UiAnswer(value, closed.digest, question.id, closed.by)
+    connection: UiConnection | None = None
+    """The UI that answered, if it is connected still."""
 
 
 def _answer_type(question: StoredQuestion) -> Any:
@@ -72,7 +73,10 @@ class OpenQuestion:
     closed: asyncio.Future[ClosedQuestion]
     asked: dict[UiConnection, asyncio.Task[None]] = field(default_factory=dict)
     expected: set[UiConnection] = field(default_factory=set)
-    """Connections that will be asked once their feed has sent all earlier events."""
+    """Connections that will be asked: once their feed has sent all earlier events, and once an
+    earlier question is closed, if they take one at a time."""
+    offered: set[UiConnection] = field(default_factory=set)
+    """Connections whose feed sends the question, or has sent it."""
     answered: set[UiConnection] = field(default_factory=set)
     departed_can_answer: Callable[[], bool] = _no_departures
     """Whether a disconnected UI could answer and may reconnect."""
@@ -126,7 +130,7 @@ class OpenQuestion:
 
     async def _store_answer(self, raw: bytes, connection: UiConnection) -> None:
         try:
-            closed = await self.store.answer(self.question.id, raw, connection.name)
+            closed = await self.store.answer(self.question.id, raw, connection.author)
         except StoreError as problem:
             if not self.closed.done():
                 self.closed.set_exception(problem)
@@ -161,19 +165,84 @@ class Questions:
         for opened in list(self._open.values()):
             opened.disconnected(connection)
 
-    async def open(
-        self, run_id: str | None, method: str, params: bytes, digest: bytes = b""
-    ) -> OpenQuestion:
-        """Store a question. The caller then sends it (`OpenQuestion.send_to`) and awaits `wait`."""
-        stored = asyncio.ensure_future(self._store.ask(run_id, method, params, digest))
+    async def ask_run(
+        self,
+        run: AgentRun,
+        method: str,
+        params: bytes,
+        digest: bytes = b"",
+        call: str | None = None,
+        stored: StoredQuestion | None = None,
+    ) -> UiAnswer | None:
+        """Ask the UIs of a run, and return the first answer. None: no UI can be asked. With
+        `stored`, the question was asked before a restart, and keeps its id."""
+        connected = any(feed.connection.can_be_asked(method) for feed in run.feeds)
+        if not connected and not run.departures.can_answer(method):
+            return None
+        if stored is not None:
+            opened = self._reopen(stored)
+        else:
+            opened = await self.open(run.run_id, method, params, digest, call)
+        if not run.question_opened():
+            await run_shielded(self.withdraw(opened))
+            run.check()
+        opened.departed_can_answer = lambda: run.departures.can_answer(method)
+        for feed in list(run.feeds):
+            self.offer(opened, feed)
         try:
-            return self.reopen(await run_shielded(stored))
+            return await self.wait(opened)
+        finally:
+            run.question_closed()
+            self._offer_next(run)
+
+    async def ask_connection(
+        self, connection: UiConnection, method: str, params: bytes, digest: bytes = b""
+    ) -> UiAnswer | None:
+        """Ask one UI, outside any run. None: it cannot be asked."""
+        if not connection.can_be_asked(method):
+            return None
+        opened = await self.open(None, method, params, digest)
+        opened.send_to(connection)
+        return await self.wait(opened)
+
+    def offer(self, opened: OpenQuestion, feed: RunFeed) -> None:
+        """Send a question to the UI of a feed, after the events that were published before it; to
+        a UI that takes one question at a time, also after the earlier questions of the run."""
+        connection = feed.connection
+        if not connection.can_be_asked(opened.question.method):
+            return
+        opened.expect(connection)
+        others = (other for other in self.of_run(feed.run_id) if other is not opened)
+        is_busy = any(connection in other.offered for other in others)
+        if not is_busy or connection.capabilities.supports_parallel_questions:
+            opened.offered.add(connection)
+            feed.add_question(lambda: opened.send_to(connection))
+
+    def _offer_next(self, run: AgentRun) -> None:
+        """Offer the questions that waited for one that is closed now."""
+        for opened in self.of_run(run.run_id):
+            for feed in list(run.feeds):
+                if feed.connection not in opened.offered:
+                    self.offer(opened, feed)
+
+    async def open(
+        self,
+        run_id: str | None,
+        method: str,
+        params: bytes,
+        digest: bytes = b"",
+        call: str | None = None,
+    ) -> OpenQuestion:
+        """Store a question, which is then sent (`OpenQuestion.send_to`)."""
+        stored = asyncio.ensure_future(self._store.ask(run_id, method, params, digest, call))
+        try:
+            return self._reopen(await run_shielded(stored))
         except asyncio.CancelledError:
             if not stored.cancelled() and stored.exception() is None:
-                await run_shielded(self.withdraw(self.reopen(stored.result())))
+                await run_shielded(self.withdraw(self._reopen(stored.result())))
             raise
 
-    def reopen(self, question: StoredQuestion) -> OpenQuestion:
+    def _reopen(self, question: StoredQuestion) -> OpenQuestion:
         """Open a question that is stored already."""
         closed: asyncio.Future[ClosedQuestion] = asyncio.get_running_loop().create_future()
         opened = self._open[question.id] = OpenQuestion(question, self._store, closed)
@@ -197,7 +266,10 @@ class Questions:
             await run_shielded(self._finish(opened, "withdrawn"))
             raise
         await run_shielded(self._finish(opened, "answered" if closed.answer else "withdrawn"))
-        return stored_answer(opened.question, closed)
+        value = None
+        if closed.answer is not None:
+            value = msgspec.json.decode(closed.answer, type=_answer_type(opened.question))
+        return UiAnswer(value, closed.digest, opened.question.id, closed.by, opened.winner)
 
     async def _finish(self, opened: OpenQuestion, reason: CloseReason | None) -> None:
         """Stop asking, and notify the UIs that were asked, except the one whose answer won. Without

@@ -3,10 +3,12 @@
 All transitions are decided here. `RunPhases` decides whether a run may act; emitting an event is
 acting. In CANCELLING a run may not act, so an "allow" that arrives then has no effect.
 `EventOrder` enforces the sequence of events that UIs rely on (docs/reference/agent-protocol.md).
+Several steps may be open at once, when tools run side by side; the sequence holds for each.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -22,7 +24,7 @@ class RunPhase(Enum):
 
 class RunTransition(Enum):
     ASKED = "a question is sent to the UIs"
-    ANSWERED = "the question is closed, with or without an answer"
+    ANSWERED = "the last open question is closed, with or without an answer"
     CANCEL = "a cancel is requested"
     DONE = "the core has finished"
     FAILED = "the core or the runtime failed"
@@ -37,6 +39,7 @@ PHASES: Final[dict[RunPhase, dict[RunTransition, RunPhase]]] = {
         RunTransition.FAILED: RunPhase.ERROR,
     },
     RunPhase.AWAITING_UI: {
+        RunTransition.ASKED: RunPhase.AWAITING_UI,
         RunTransition.ANSWERED: RunPhase.RUNNING,
         RunTransition.CANCEL: RunPhase.CANCELLING,
         RunTransition.FAILED: RunPhase.ERROR,
@@ -64,7 +67,7 @@ class RunPhases:
 
     @property
     def may_act(self) -> bool:
-        return self.phase is RunPhase.RUNNING
+        return self.phase in (RunPhase.RUNNING, RunPhase.AWAITING_UI)
 
     @property
     def ended(self) -> bool:
@@ -102,7 +105,12 @@ ORDER: Final[dict[EventPosition, dict[str, EventPosition]]] = {
         **_CALL,
     },
     EventPosition.SHOWN: {"permission.ready": EventPosition.READY, **_CALL},
-    EventPosition.READY: _CALL,
+    # A question that is asked again after a restart, about a file that has changed, is shown again.
+    EventPosition.READY: {
+        "permission.preview": EventPosition.SHOWN,
+        "permission.ready": EventPosition.READY,
+        **_CALL,
+    },
     EventPosition.RESULT: {"step_complete": EventPosition.BETWEEN},
     EventPosition.COMPACTING: {
         "llm.retry": EventPosition.COMPACTING,
@@ -117,17 +125,68 @@ class EventOutOfOrder(Exception):
     """A core emitted an event that is not allowed at this position."""
 
 
+@dataclass(slots=True)
+class OpenStep:
+    """A step without its `step_complete`. `call_id` is None until the `tool_call`."""
+
+    step_id: str | None
+    position: EventPosition = EventPosition.STEP
+    call_id: str | None = None
+
+
 class EventOrder:
     """The position of one run. Unknown kinds of event are allowed between steps."""
 
     def __init__(self) -> None:
-        self.position = EventPosition.BETWEEN
+        self._between = EventPosition.BETWEEN
+        self._open: list[OpenStep] = []
+        self.steps = 0
+        """The number of steps that have begun."""
 
-    def take(self, kind: str) -> None:
+    @property
+    def position(self) -> EventPosition:
+        """The position of the run, or of the step that began last."""
+        return self._open[-1].position if self._open else self._between
+
+    def step_of(self, call_id: str | None) -> OpenStep | None:
+        """Return the open step of a tool call."""
+        return next((step for step in self._open if step.call_id == call_id), None)
+
+    def take(self, kind: str, step_id: str | None = None, call_id: str | None = None) -> None:
         """Move to the position after this event. Raises `EventOutOfOrder`."""
-        following = ORDER[self.position].get(kind)
-        if following is None and kind not in KINDS and self.position is EventPosition.BETWEEN:
-            following = self.position
-        if following is None:
-            raise EventOutOfOrder(f"event {kind!r} is not allowed {self.position.value}")
-        self.position = following
+        if kind == "step_start" and self._may_open(step_id):
+            self._open.append(OpenStep(step_id))
+            self.steps += 1
+        elif self._open:
+            self._take_in_step(kind, step_id, call_id)
+        else:
+            self._between = _following(self._between, kind)
+
+    def _may_open(self, step_id: str | None) -> bool:
+        known = any(step.step_id == step_id for step in self._open)
+        return self._between is EventPosition.BETWEEN and not known
+
+    def _take_in_step(self, kind: str, step_id: str | None, call_id: str | None) -> None:
+        step = self._step_for(kind, step_id, call_id)
+        step.position = _following(step.position, kind)
+        if kind == "tool_call":
+            step.call_id = call_id
+        if step.position is EventPosition.BETWEEN:
+            self._open.remove(step)
+
+    def _step_for(self, kind: str, step_id: str | None, call_id: str | None) -> OpenStep:
+        if kind == "tool_call":  # follows its `step_start` directly
+            return self._open[-1]
+        for step in self._open:
+            if step.step_id == step_id if kind == "step_complete" else step.call_id == call_id:
+                return step
+        return self._open[-1]
+
+
+def _following(position: EventPosition, kind: str) -> EventPosition:
+    following = ORDER[position].get(kind)
+    if following is None and kind not in KINDS and position is EventPosition.BETWEEN:
+        following = position
+    if following is None:
+        raise EventOutOfOrder(f"event {kind!r} is not allowed {position.value}")
+    return following

@@ -8,22 +8,33 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from telex.agent import run_replay
-from telex.agent.agent_run import AgentRun, RunCosts
+from telex.agent.agent_run import AgentRun, RunCosts, RunLog, steering_read
+from telex.agent.conversation import (
+    IMAGE,
+    message_text,
+    to_stored,
+    unanswered_calls,
+    user_message,
+)
 from telex.agent.cores import RunInput
-from telex.agent.errors import NoSuchModel, TooManyRuns
+from telex.agent.errors import OtherRoot, TooManyRuns, WorkspaceRefused
 from telex.agent.feeds import RunSubscriptions
+from telex.agent.images import ImageRefused, StoredInput
 from telex.agent.limits import AGENT_RUNS
-from telex.agent.permissions.confirmation import Confirmer
+from telex.agent.messages import decode_message
+from telex.agent.permissions import InvalidRule, Mode
 from telex.agent.protocol import events, runs
 from telex.agent.questions import Questions
 from telex.agent.run_context import RunContext
-from telex.agent.run_replay import Replay
+from telex.agent.run_settings import RunSettings, run_settings, with_run_settings
+from telex.agent.run_states import EventOutOfOrder
 from telex.agent.store import (
     NewRun,
     RunEnded,
@@ -36,28 +47,28 @@ from telex.agent.store import (
 )
 from telex.agent.tools.todo import TodoList, TodoStore
 from telex.agent.ui_connection import unknown_ui
-from telex.processes.shielded import run_shielded
+from telex.agent.workspace import Place
+from telex.config.errors import ConfigError
+from telex.processes.shielded import run_in_thread, run_shielded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable
 
-    from telex.agent.agent_context import AgentContext
-    from telex.agent.cores import Core
-    from telex.agent.permissions.workspace_permissions import WorkspacePermissions
-    from telex.agent.store import Store, StoredRun
-    from telex.agent.tools.tool_registry import ToolRegistry
+    from telex.agent.messages import Message
+    from telex.agent.model_catalogue import ModelCatalogue, ModelChoice
+    from telex.agent.store import Store, StoredQuestion, StoredRun
     from telex.agent.ui_connection import UiConnection
+    from telex.agent.workspace import Workspace, Workspaces
+    from telex.rpc.identity import Identity
 
-PROVIDER = "builtin"
+log = logging.getLogger("telex.agent")
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """The input and settings of a new run. `input`, `meta` and `ui_context` are JSON as
-    received."""
+    """The input and settings of a new run. `meta` and `ui_context` are JSON as received."""
 
-    text: str
-    input: bytes
+    said: StoredInput
     session_id: str | None = None
     compact: bool = False
     meta: bytes | None = None
@@ -66,27 +77,24 @@ class RunRequest:
 
 
 class AgentRuntime:
-    """All runs of one store and one workspace. `close` suspends or ends them."""
+    """All runs of one store, in any number of workspaces. `close` suspends or ends them.
+
+    The store may be unopened: it is prepared when the first connection chooses its workspace.
+    """
 
     def __init__(
         self,
         store: Store,
-        context: AgentContext,
-        permissions: WorkspacePermissions,
-        tools: ToolRegistry,
-        cores: Mapping[str, Core],
+        workspaces: Workspaces,
+        models: ModelCatalogue,
         *,
         diagnostics: bool = False,
     ) -> None:
-        """The first core is used until `select_model` chooses another."""
         self.store = store
-        self.context = context
-        self.tools = tools
-        self.cores = dict(cores)
-        self.model = next(iter(self.cores))
+        self.workspaces = workspaces
+        self.models = models
         self.diagnostics = diagnostics
         self.questions = Questions(store)
-        self.confirmer = Confirmer(permissions, store)
         self.runs: dict[str, AgentRun] = {}
         self.subscriptions = RunSubscriptions(self.runs, self.questions, store)
         self.todos = TodoStore(store)
@@ -99,41 +107,67 @@ class AgentRuntime:
         """Whether the limit of active and starting runs is reached."""
         return len(self.runs) + self._starting >= AGENT_RUNS
 
+    async def open_workspace(
+        self, asked: runs.WorkspaceChoice | None = None, identity: Identity | None = None
+    ) -> Workspace:
+        """Open the workspace of a connection, and the store if this is the first one. Raises what
+        `Workspaces.choose` raises."""
+        await self.store.prepare()
+        return await self.workspaces.choose(asked, identity)
+
     async def start(self, asked: RunRequest, connection: UiConnection) -> runs.RunStartResult:
         """Store a new run and begin it. Its first step comes after the response is sent, because
-        its task runs in a later step of the event loop. Raises `TooManyRuns` and store errors."""
+        its task runs in a later step of the event loop. Raises `TooManyRuns`, `OtherRoot`,
+        `ImageRefused` and store errors."""
         if self.full:
             raise TooManyRuns(f"{AGENT_RUNS} runs are active; wait for one to end, or cancel one")
-        core = self.cores[self.model]
         self._starting += 1
         try:
-            run, todos = await self._store_run(asked, connection)
+            choice = await self.models.current(asked.session_id, connection.model)
+            if asked.said.has_images and choice.core.details.supports_images is False:
+                raise ImageRefused(
+                    f"the model {choice.name} does not see images; choose another one with "
+                    "model.set, or send a text"
+                )
+            run, todos = await self._store_run(asked, connection, choice)
+            if asked.session_id is None and connection.model is not None:
+                await self.models.set_for_session(run.session_id, choice)
         finally:
             self._starting -= 1
         self.subscriptions.subscribe(run, connection)
         if asked.ui_context is not None:
             connection.ui_context = asked.ui_context
-        run_input = RunInput(asked.text, asked.compact)
-        self._begin(run, core, run_input, todos, connection.ui_context)
+        context = self._context(
+            run, choice, connection.workspace, todos, connection.ui_context, [asked.said.message]
+        )
+        self._begin(run, choice, RunInput(asked.said.text, asked.compact), context)
         return runs.RunStartResult(run.run_id, run.session_id)
 
     async def _store_run(
-        self, asked: RunRequest, connection: UiConnection
+        self, asked: RunRequest, connection: UiConnection, choice: ModelChoice
     ) -> tuple[AgentRun, TodoList]:
         run_id = new_run_id()
         session_id = new_session_id() if asked.session_id is None else asked.session_id
         ui_context = connection.ui_context if asked.ui_context is None else asked.ui_context
+        workspace = connection.workspace
+        place = workspace.describe()
+        if asked.session_id is not None:
+            await self._check_root(session_id, place.root)
         new = NewRun(
             run_id,
             session_id,
-            asked.input,
-            asked.text,
-            run_replay.with_run_settings(
-                asked.meta, run_replay.RunSettings(self.model, asked.compact)
+            asked.said.input,
+            asked.said.text,
+            with_run_settings(
+                asked.meta,
+                RunSettings(
+                    choice.name, choice.provider, asked.compact, place.root, place.cwd, place.mode
+                ),
             ),
             asked.session_id is None,
             bool(connection.capabilities.supports_run_attach),
-            self.context.workspace(ui_context),
+            workspace.context.workspace(ui_context),
+            to_stored(asked.said.message),
         )
         todos = TodoList() if new.new_thread else await self.todos.load(session_id)
         try:
@@ -143,65 +177,140 @@ class AgentRuntime:
             raise
         return self._new_run(run_id, session_id, new.meta), todos
 
+    async def _check_root(self, session_id: str, root: str) -> None:
+        """Raise `OtherRoot` for a session whose last run was in another root that still exists:
+        what was read there must not be mixed with the permissions here."""
+        last = (await self.store.thread(session_id)).last_run_id
+        if last is None:
+            return
+        try:
+            before = run_settings((await self.store.run(last)).meta).root
+        except msgspec.DecodeError:  # an imported run may have any meta
+            return
+        if before not in ("", root) and await run_in_thread(lambda _: os.path.isdir(before)):
+            raise OtherRoot(
+                f"session {session_id} belongs to the root {before}, and this connection has the "
+                f"root {root}; connect with that root (--root, or workspace.root of initialize), "
+                "or start a new session"
+            )
+
     async def _never_began(self, run_id: str) -> None:
         """End a run that no UI knows of, so that its session is free again."""
         with contextlib.suppress(StoreError):  # the end is stored later, or the run never was
             await self.store.end_run(run_id, Status.CANCELLED, "its UI left before the run began")
 
     def _new_run(
-        self, run_id: str, session_id: str, meta: bytes | None, replay: Replay | None = None
+        self, run_id: str, session_id: str, meta: bytes | None, log: RunLog | None = None
     ) -> AgentRun:
         costs = RunCosts() if self.diagnostics else None
-        return AgentRun(run_id, session_id, self.store, self.questions, costs, replay, meta)
+        return AgentRun(run_id, session_id, self.store, self.questions, costs, meta, log)
 
-    async def resume(
-        self, stored: StoredRun, connection: UiConnection
-    ) -> Callable[[], None] | None:
-        """Restore a run that awaited an answer when its runtime ended, to be replayed.
+    async def resume(self, stored: StoredRun, connection: UiConnection) -> Callable[[], None] | str:
+        """Restore a run that awaited an answer when its runtime ended, from its log.
 
-        Return the function that begins it: the caller subscribes the connection first. Return None
-        where the run cannot continue here: this connection cannot answer its questions, its core is
-        missing, another runtime has the run, or too many runs are active.
+        Return the function that begins it: the caller subscribes the connection first. Return the
+        reason where the run cannot continue here: this connection cannot answer its questions, its
+        model or its root is missing, another runtime has the run, or too many runs are active. A
+        run whose log does not allow it to continue is ended, with the reason.
         """
         async with self._resume_lock:
             return await self._resume(stored, connection)
 
     async def _resume(
         self, stored: StoredRun, connection: UiConnection
-    ) -> Callable[[], None] | None:
-        store, settings = self.store, run_replay.run_settings(stored.meta)
+    ) -> Callable[[], None] | str:
+        store, settings = self.store, run_settings(stored.meta)
         questions = await store.pending(stored.run_id)
-        core = self.cores.get(settings.model)
-        able = all(connection.can_be_asked(question.method) for question in questions)
-        if core is None or not able or stored.run_id in self.runs or self.full:
-            return None
+        choice = await self.models.for_resume(stored.session_id, settings)
+        if stored.run_id in self.runs:
+            return "it has been resumed"
+        if not all(connection.can_be_asked(question.method) for question in questions):
+            return "this UI cannot answer its question"
+        if choice is None:
+            return f"its model {settings.model} is missing; see: telex agent models"
+        workspace = await self._workspace_of(stored.run_id, settings, connection)
+        if workspace is None:
+            return f"its root {settings.root} is missing, or is another directory now"
+        if self.full:
+            return f"{AGENT_RUNS} runs are active"
         try:
             await store.adopt(stored.run_id)
-        except StoreRefused:
-            return None  # another runtime has it, or it has ended
-        stored_events = [event async for event in store.events(stored.run_id)]
+        except StoreRefused as refused:  # another runtime has it, or it has ended
+            return str(refused)
+        messages = [decode_message(one.message) for one in await store.run_messages(stored.run_id)]
+        waiting = {call.id for call in unanswered_calls(messages)}
+        try:
+            past = RunLog.of([event async for event in store.events(stored.run_id)], messages)
+        except EventOutOfOrder as problem:
+            return await self._cannot_continue(stored.run_id, str(problem))
+        if not waiting.issuperset(question.call for question in questions):
+            return await self._cannot_continue(stored.run_id, "an earlier telex stored it")
         todos = await self.todos.load(stored.session_id)
-        text = msgspec.json.decode(stored.input, type=runs.TextInput).text
-        replay = Replay(stored_events, questions, await store.closed(stored.run_id))
-        run = self._new_run(stored.run_id, stored.session_id, stored.meta, replay)
+        text = message_text(messages[0], IMAGE) if messages else ""
+        run = self._new_run(stored.run_id, stored.session_id, stored.meta, past)
         if stored.may_return:
             run.departures.add(unknown_ui(question.method for question in questions))
         run.feeds.update(self.subscriptions.take_watchers(run.run_id))
         for feed in run.feeds:
-            feed.begin_after(replay.last_seq)
+            feed.begin_after(past.last_seq)
         self.runs[run.run_id] = run
-        asked, ui_context = RunInput(text, settings.compact), connection.ui_context
-        return lambda: self._begin(run, core, asked, todos, ui_context)
+        context = self._context(
+            run, choice, workspace, todos, connection.ui_context, messages, questions
+        )
+        asked = RunInput(text, settings.compact)
+        return lambda: self._begin(run, choice, asked, context)
+
+    async def _cannot_continue(self, run_id: str, why: str) -> str:
+        """End a run that waits for an answer and cannot be resumed by any runtime."""
+        message = f"the run cannot continue after the restart: {why}"
+        log.warning("run %s: %s", run_id, message)
+        await self.store.end_run(run_id, Status.ERROR, message)
+        self.subscriptions.publish_end(runs.RunStatusNotify(run_id, "error", message))
+        return message
+
+    async def _workspace_of(
+        self, run_id: str, settings: RunSettings, connection: UiConnection
+    ) -> Workspace | None:
+        """Open the workspace in which a run was started, whichever connection resumes it. None
+        where it is missing. A run that is older than its settings uses the connection's."""
+        if not settings.root:
+            return connection.workspace
+        try:
+            place = Place(settings.root, settings.cwd, Mode(settings.mode))
+            return await self.workspaces.reopen(place)
+        except (ValueError, WorkspaceRefused, InvalidRule, ConfigError) as problem:
+            log.warning("run %s cannot continue: %s", run_id, problem)
+            return None
+
+    def _context(
+        self,
+        run: AgentRun,
+        choice: ModelChoice,
+        workspace: Workspace,
+        todos: TodoList,
+        ui_context: bytes | None,
+        messages: Iterable[Message],
+        pending: Iterable[StoredQuestion] = (),
+    ) -> RunContext:
+        return RunContext(
+            run,
+            choice.name,
+            workspace,
+            self.store,
+            self.questions,
+            todos,
+            ui_context,
+            self.todos.save,
+            messages,
+            pending,
+            sees_images=choice.core.details.supports_images is not False,
+        )
 
     def _begin(
-        self, run: AgentRun, core: Core, asked: RunInput, todos: TodoList, ui_context: bytes | None
+        self, run: AgentRun, choice: ModelChoice, asked: RunInput, context: RunContext
     ) -> None:
         self.runs[run.run_id] = run
-        context = self.context.tool_context(todos)
-        run_context = RunContext(
-            run, self.tools, self.confirmer, context, ui_context, self.todos.save
-        )
-        run.begin(core, asked, run_context, self._forget)
+        run.begin(choice.core, asked, context, self._forget)
 
     def _forget(self, run: AgentRun) -> None:
         self.runs.pop(run.run_id, None)
@@ -246,21 +355,11 @@ class AgentRuntime:
 
     async def _store_unread_steering(self, stored: StoredRun) -> None:
         """Add the steering texts that the run did not read to its history."""
-        stored_events = [event async for event in self.store.events(stored.run_id)]
-        for text in Replay(stored_events).unread_steering(
-            run_replay.run_settings(stored.meta).steered
-        ):
+        messages = [decode_message(m.message) for m in await self.store.run_messages(stored.run_id)]
+        for text in run_settings(stored.meta).steered[steering_read(messages) :]:
             event = msgspec.json.encode(events.HiddenUserMessageEvent(text))
-            await self.store.append(stored.run_id, event)
-
-    def select_model(self, name: str, provider: str | None) -> None:
-        """Choose the core for runs that begin from now on. Raises `NoSuchModel`."""
-        if provider not in (None, PROVIDER):
-            raise NoSuchModel(f"unknown provider {provider!r}; the only provider is {PROVIDER!r}")
-        if name not in self.cores:
-            known = ", ".join(self.cores)
-            raise NoSuchModel(f"unknown model {name!r}; known models: {known}")
-        self.model = name
+            message = to_stored(user_message(text))
+            await self.store.appending(stored.run_id, event, message=message)
 
     async def close(self) -> None:
         """Suspend or end every run, and close the store. A question to a UI that may reconnect

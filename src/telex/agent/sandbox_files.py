@@ -36,7 +36,7 @@ from telex.wire.limits import MIB
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 MARKERS: Final = (".git", ".jj", ".telex")
@@ -227,6 +227,12 @@ def replace_file(sandbox: Sandbox, place: str, content: bytes) -> None:
             raise
 
 
+def delete_file(sandbox: Sandbox, place: str) -> None:
+    """Delete a file. Raises `OSError` as `unlink` does."""
+    with sandbox.parent(place) as parent:
+        os.unlink(os.path.basename(place), dir_fd=parent)
+
+
 def _existing_mode(parent: int, name: str) -> int | None:
     """Return the mode of an existing file, which must be regular and writable; None if there is no
     file."""
@@ -271,12 +277,18 @@ def list_directory(sandbox: Sandbox, place: str, prefix: str = "") -> list[Sandb
 
 
 def walk(
-    sandbox: Sandbox, place: str, unwanted: threading.Event, *, hidden: bool = False
+    sandbox: Sandbox,
+    place: str,
+    unwanted: threading.Event,
+    *,
+    hidden: bool = False,
+    skip: Callable[[SandboxEntry], bool] | None = None,
 ) -> Iterator[SandboxEntry]:
     """Yield everything below a directory, a directory before its entries, without following links.
 
-    Skipped are the directories of version control, hidden directories unless `hidden` is set, and
-    directories that cannot be read. Hidden directories of tools (`.venv`, `.cache`) often contain
+    Not entered are the directories of version control, hidden directories unless `hidden` is set,
+    and directories that cannot be read. Entries that `skip` names are left out, with everything
+    below them. Hidden directories of tools (`.venv`, `.cache`) often contain
     more than all others together. Raises `WalkedTooFar` at the limit; `unwanted` stops the walk.
     """
     left = AGENT_WALKED
@@ -285,6 +297,8 @@ def walk(
         if (left := left - 1) < 0:
             raise WalkedTooFar(f"only the first {AGENT_WALKED} entries were visited")
         entry = waiting.pop()
+        if skip is not None and skip(entry):
+            continue
         yield entry
         name = os.path.basename(entry.path)
         is_entered = name not in SKIPPED_DIRECTORIES and (hidden or not name.startswith("."))

@@ -8,16 +8,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw
 
-from telex.agent import handlers
+from telex.agent import handlers, ui_handlers
 from telex.agent.errors import to_rpc_error
 from telex.agent.protocol import METHODS, RESERVED_NAMESPACES
+from telex.agent.protocol.ui_requests import CONFIRM, UiConfirmRequestParams, UiConfirmResult
 from telex.agent.ui_connection import DIALECT, UiConnection
-from telex.rpc.errors import ENDING, Condition, Problem, RpcError
+from telex.rpc.errors import ENDING, CallError, Condition, Problem, RpcError
 from telex.rpc.handler_tasks import CallContext
 from telex.rpc.methods import Method, Methods
 from telex.rpc.peer import Peer
@@ -25,17 +27,13 @@ from telex.rpc.peer import Peer
 if TYPE_CHECKING:
     from telex.agent.runtime import AgentRuntime
     from telex.rpc.channel import Channel, Receiver
+    from telex.rpc.identity import Identity
     from telex.wire.events import Event
 
 
 Handler = Callable[..., Any]
 FIRST: Final = "initialize"
-
-IMMEDIATE: Final[dict[str, Handler]] = {
-    "initialize": handlers.initialize,
-    "ui.context.update": handlers.ui_context_update,
-}
-"""Handlers that run before the next message of the same read is handled."""
+CONTEXT: Final = "ui.context.update"
 
 ASYNC: Final[dict[str, Handler]] = {
     "run.start": handlers.run_start,
@@ -54,27 +52,43 @@ ASYNC: Final[dict[str, Handler]] = {
     "skills.list": handlers.skills_list,
     "context.inspect": handlers.context_inspect,
     "shell.exec": handlers.shell_exec,
+    "workspace.list": ui_handlers.workspace_list,
+    "workspace.read": ui_handlers.workspace_read,
+    "workspace.search": ui_handlers.workspace_search,
+    "artifact.read": ui_handlers.artifact_read,
+    "history.export": ui_handlers.history_export,
+    "history.undo": ui_handlers.history_undo,
+    "todos.get": ui_handlers.todos_get,
+    "todos.set": ui_handlers.todos_set,
 }
 
 
 class AgentServer:
-    """Serves one runtime to any number of connections. `close` also closes the runtime."""
+    """Serves one runtime to any number of connections, each in its own workspace. `close` also
+    closes the runtime.
+
+    The `identity` of a channel decides the workspaces that the connection may choose
+    (`telex.agent.workspace`).
+    """
 
     def __init__(self, runtime: AgentRuntime) -> None:
         self.runtime = runtime
         self._connections: dict[Peer, UiConnection] = {}
         self._closing = False
         self.methods = Methods("log")
-        for name, handler in IMMEDIATE.items():
-            self.methods.add(name, self._immediate(name, handler))
-        for name, handler in ASYNC.items():
-            self.methods.add(name, self._async(name, handler))
+        plain: dict[str, Handler] = {
+            FIRST: lambda params, call: self._initialize(params, call),
+            CONTEXT: lambda params, call: self._update_context(params, call),
+        }
+        waiting = {name: self._async(name, handler) for name, handler in ASYNC.items()}
+        for name, handler in (plain | waiting).items():
+            self.methods.add(name, _typed(name, handler))
 
     async def converse(self, channel: Channel) -> None:
         """Serve one connection until it closes."""
         half_close = HalfCloseChannel(channel)
         guard = InitializeGuard(self.methods, lambda: self._connections[peer].initialized)
-        peer = Peer(half_close, DIALECT, guard, redact=self.runtime.context.redactor.redact)
+        peer = Peer(half_close, DIALECT, guard, redact=lambda text: connection.redact(text))
         connection = self._connections[peer] = UiConnection(peer)
         half_close.start()
         # Created after `start`: requests that were read by then are counted as in progress when
@@ -90,6 +104,33 @@ class AgentServer:
             await peer.close()
             await asyncio.wait({watching_input})
             del self._connections[peer]
+
+    async def confirm(self, title: str, message: str) -> bool | None:
+        """Ask a question that belongs to no run at every connected UI. The first answer counts;
+        None if no UI can answer."""
+        question = UiConfirmRequestParams(title, message, danger_level="danger")
+
+        async def ask(ui: UiConnection) -> bool:
+            answer: UiConfirmResult = await ui.peer.call(
+                CONFIRM, question, returns=UiConfirmResult, timeout=None
+            )
+            return answer.ok
+
+        answers = {
+            asyncio.create_task(ask(one))
+            for one in self._connections.values()
+            if one.initialized and one.can_be_asked(CONFIRM)
+        }
+        try:
+            for answer in asyncio.as_completed(answers):
+                with contextlib.suppress(CallError):
+                    return await answer
+        finally:
+            for task in answers:
+                task.cancel()
+            if answers:
+                await asyncio.wait(answers)
+        return None
 
     async def close(self) -> None:
         """Suspend every run and send their last messages; then answer all other pending requests
@@ -113,34 +154,57 @@ class AgentServer:
                 await feed.wait_sent()
         half_close.release()
 
-    def _immediate(self, name: str, handler: Handler) -> Handler:
-        def served(params: Any, call: CallContext) -> Any:
-            try:
-                if name == FIRST and call.id is None:
-                    raise RpcError(Condition.REQUEST, f"{name!r} is a request and needs an id.")
-                return handler(self.runtime, params, self._connections[call.peer])
-            except Exception as error:
-                raise to_rpc_error(error) from error
+    def _initialize(self, params: Any, call: CallContext) -> Any:
+        """Begin to open the workspace before the next message of the same read is handled; respond
+        when it is open."""
+        if call.id is None:
+            raise RpcError(Condition.REQUEST, f"{FIRST!r} is a request and needs an id.")
+        connection = self._connections[call.peer]
+        opening = self.runtime.open_workspace(params.workspace, connection.identity)
+        connection.initialize(params, opening)
+        return self._respond(FIRST, handlers.initialize, params, connection)
 
-        return _typed(name, served)
+    def _update_context(self, params: Any, call: CallContext) -> None:
+        """Update before the next message of the same read is handled."""
+        try:
+            handlers.ui_context_update(self.runtime, params, self._connections[call.peer])
+        except Exception as error:
+            raise to_rpc_error(error) from error
 
     def _async(self, name: str, handler: Handler) -> Handler:
         async def served(params: Any, call: CallContext) -> Any:
-            connection = self._connections[call.peer]
-            try:
-                with connection.serving():
-                    return await handler(self.runtime, params, connection)
-            except Exception as error:
-                raise to_rpc_error(error) from error
+            return await self._respond(name, handler, params, self._connections[call.peer])
 
-        return _typed(name, served)
+        return served
+
+    async def _respond(
+        self, name: str, handler: Handler, params: Any, connection: UiConnection
+    ) -> Any:
+        try:
+            with connection.serving():
+                await self._wait_opened(name, connection)
+                return await handler(self.runtime, params, connection)
+        except Exception as error:
+            raise to_rpc_error(error) from error
+
+    async def _wait_opened(self, name: str, connection: UiConnection) -> None:
+        try:
+            await connection.wait_opened()
+        except Exception as error:
+            if name == FIRST:
+                raise
+            raise RpcError(Condition.REQUEST, _only_after_first(name)) from error
+
+
+def _only_after_first(name: str) -> str:
+    return f"{name!r} is allowed only after {FIRST!r}."
 
 
 def _typed(name: str, served: Handler) -> Handler:
     """Give a handler the parameter and result types of the protocol's table."""
     params, result = METHODS[name]
     served.__annotations__ = {"params": params, "call": CallContext, "return": result}
-    if name == "ui.context.update":
+    if name == CONTEXT:
         served.__annotations__["params"] = Raw  # stored as received
     served.__doc__ = f"`{name}`"
     return served
@@ -148,10 +212,10 @@ def _typed(name: str, served: Handler) -> Handler:
 
 _HINTS: Final = {
     "shell": "use `shell.exec`",
-    "todos": "use the tool `todo` and the notification `todos.update`",
-    "history": "use `session.list` and `session.history`",
-    "workspace": "use the tools `list`, `read` and `search` with `tool.call`",
-    "artifact": "use the tool `tool_output_cache` with `tool.call`",
+    "todos": "use `todos.get` and `todos.set`",
+    "history": "use `history.export`, `history.undo` and `session.history`",
+    "workspace": "use `workspace.list`, `workspace.read` and `workspace.search`",
+    "artifact": "use `artifact.read`",
 }
 
 
@@ -170,10 +234,9 @@ class InitializeGuard(Methods):
 
     def get(self, name: str) -> Method | None:
         if self._is_open() == (name == FIRST):
-            when = "only once" if self._is_open() else f"only after {FIRST!r}"
-            return _refusing_method(
-                name, Problem.of(Condition.REQUEST, f"{name!r} is allowed {when}.")
-            )
+            once = f"{name!r} is allowed only once."
+            why = once if self._is_open() else _only_after_first(name)
+            return _refusing_method(name, Problem.of(Condition.REQUEST, why))
         if (found := self._behind.get(name)) is not None:
             return found
         namespace = name.partition(".")[0]
@@ -227,6 +290,10 @@ class HalfCloseChannel:
     @property
     def binary(self) -> bool:
         return self._channel.binary
+
+    @property
+    def identity(self) -> Identity:
+        return self._channel.identity
 
     def open(self, receiver: Receiver) -> None:
         self._receiver = receiver

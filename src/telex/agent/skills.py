@@ -109,6 +109,14 @@ def _description(value: object) -> str:
     return text
 
 
+def leads_to_secret(path: str, within: str | None, disk: DiskLookup) -> bool:
+    """Check every spelling of the path, also those through links. Inside the root only the part
+    below the root counts: the checkout itself may be in a directory with a secret's name."""
+    top = (within or "").rstrip("/")
+    names = path_spellings(path, disk.resolve(path))
+    return any(is_secret(name.removeprefix(top) if is_below(name, top) else name) for name in names)
+
+
 @dataclass(slots=True)
 class _SkillScan:
     """One scan of all skill directories: the skills and problems found so far."""
@@ -123,19 +131,10 @@ class _SkillScan:
     def scan_below(self, directory: Path, scope: Scope, within: str | None) -> None:
         for place in SKILL_DIRECTORIES:
             for path in self._skill_files(str(directory / place), within):
-                if self._is_secret(path, within):
+                if leads_to_secret(path, within, self.disk):
                     self.errors.append(SkillProblem(path, SECRET))
                 else:
                     self._add(path, scope)
-
-    def _is_secret(self, path: str, within: str | None) -> bool:
-        """Check every spelling of the path, also those through links. Inside the root only the part
-        below the root counts: the checkout itself may be in a directory with a secret's name."""
-        top = (within or "").rstrip("/")
-        names = path_spellings(path, self.disk.resolve(path))
-        return any(
-            is_secret(name.removeprefix(top) if is_below(name, top) else name) for name in names
-        )
 
     def _skill_files(self, top: str, within: str | None) -> Iterator[str]:
         waiting = [top]

@@ -24,14 +24,22 @@ from telex.agent.ui_callbacks import call_in_loop
 from telex.rpc.errors import Condition, RpcError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+    import os
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
 
     from telex.agent.client import AsyncAgent
     from telex.agent.protocol.events import AgentEvent
     from telex.agent.protocol.extensions import (
+        ArtifactReadResult,
+        HistoryExportResult,
+        HistoryUndoResult,
         PermissionExplainResult,
         RunDiffResult,
         RunSteerResult,
+        TodosResult,
+        WorkspaceListResult,
+        WorkspaceReadResult,
+        WorkspaceSearchResult,
     )
     from telex.agent.protocol.runs import (
         PeerInfo,
@@ -39,6 +47,7 @@ if TYPE_CHECKING:
         RunStatus,
         ServerCapabilities,
         UiContext,
+        WorkspaceInfo,
     )
     from telex.agent.protocol.sessions import (
         AuthLogoutResult,
@@ -46,6 +55,7 @@ if TYPE_CHECKING:
         McpListResult,
         ModelListResult,
         ModelSetResult,
+        ModelSource,
         SessionListResult,
         ShellExecResult,
         SkillsListResult,
@@ -502,6 +512,11 @@ class Agent:
         """The capabilities that the runtime announced."""
         return self._agent.server_capabilities
 
+    @property
+    def workspace(self) -> WorkspaceInfo | None:
+        """The root and the mode that the runtime works in; None if it does not say."""
+        return self._agent.workspace
+
     def __repr__(self) -> str:
         return f"<telex.agent.Agent session_id={self.session_id!r} state={self._agent._state!r}>"
 
@@ -523,6 +538,7 @@ class Agent:
         self,
         text: str,
         *,
+        images: Sequence[str | os.PathLike[str] | bytes] = (),
         session_id: str | None = None,
         new_session: bool = False,
         force_compaction: bool = False,
@@ -533,6 +549,8 @@ class Agent:
 
         Args:
             text: The message of the person.
+            images: Images that belong to the message: the path of a file, its bytes, or an `https://`
+                or `data:` URL. PNG, JPEG, GIF or WebP, at most 10, and at most 5 MiB each.
             session_id: Continue this session. By default the session of the last run that this
                 client started, or a new one.
             new_session: Begin a new session in any case.
@@ -543,7 +561,9 @@ class Agent:
         Raises:
             RuntimeBusy: The session has a run that has not ended, or too many runs are active.
             SessionNotFound: There is no such session.
-            InvalidParams: `session_id` and `new_session` are both given.
+            InvalidParams: `session_id` and `new_session` are both given, or an image cannot be
+                used: it is too large, of another type, or the model does not see images.
+            OSError: The file of an image cannot be read.
             ConnectionLost: The connection was lost; whether the run was started is not known.
                 `session_list` shows it.
 
@@ -554,6 +574,7 @@ class Agent:
         """
         started = self._agent.run_start(
             text,
+            images=images,
             session_id=session_id,
             new_session=new_session,
             force_compaction=force_compaction,
@@ -630,6 +651,172 @@ class Agent:
         """
         return self._run(self._agent.run_diff(run_id))
 
+    def workspace_list(
+        self,
+        path: str = ".",
+        *,
+        recursive: bool = False,
+        include_ignored: bool = False,
+        match: str | None = None,
+        limit: int = 200,
+        cursor: str | None = None,
+    ) -> WorkspaceListResult:
+        """List a directory of the workspace, a page at a time.
+
+        Args:
+            path: The directory, relative to the cwd of the workspace.
+            recursive: Also list everything below it, except hidden directories.
+            include_ignored: Also list what git ignores.
+            match: Only paths with these characters in this order, the best match first.
+            limit: How many entries a page has.
+            cursor: The `next_cursor` of the page before.
+
+        Raises:
+            InvalidParams: The path is outside the root, or no directory.
+
+        Example:
+            listed = agent.workspace_list(recursive=True)
+            for entry in listed.entries:
+                print(entry.kind, entry.path)
+        """
+        return self._run(
+            self._agent.workspace_list(
+                path,
+                recursive=recursive,
+                include_ignored=include_ignored,
+                match=match,
+                limit=limit,
+                cursor=cursor,
+            )
+        )
+
+    def workspace_read(
+        self, path: str, *, offset: int = 0, limit: int = 2000, redact: bool = True
+    ) -> WorkspaceReadResult:
+        """Read a page of a file of the workspace; an image is returned whole.
+
+        Args:
+            path: The file, relative to the cwd of the workspace.
+            offset: How many lines to skip.
+            limit: How many lines to return at most.
+            redact: Mask secrets.
+
+        Raises:
+            InvalidParams: The path is outside the root, no file, or a file that is too large.
+        """
+        return self._run(
+            self._agent.workspace_read(path, offset=offset, limit=limit, redact=redact)
+        )
+
+    def workspace_search(
+        self,
+        pattern: str,
+        path: str = ".",
+        *,
+        regex: bool = False,
+        ignore_case: bool = False,
+        glob: str | None = None,
+        limit: int = 200,
+        offset: int = 0,
+        redact: bool = True,
+    ) -> WorkspaceSearchResult:
+        """Find the lines that contain a text in the files of the workspace.
+
+        Args:
+            pattern: The text.
+            path: The file or the directory to search.
+            regex: The pattern is a regular expression (RE2).
+            ignore_case: Upper and lower case are equal.
+            glob: Only files with such a path, for example `*.py`.
+            limit: How many matches to return at most.
+            offset: How many matches to skip.
+            redact: Mask secrets.
+
+        Raises:
+            InvalidParams: The path is outside the root, or the pattern is not valid.
+        """
+        return self._run(
+            self._agent.workspace_search(
+                pattern,
+                path,
+                regex=regex,
+                ignore_case=ignore_case,
+                glob=glob,
+                limit=limit,
+                offset=offset,
+                redact=redact,
+            )
+        )
+
+    def artifact_read(
+        self, artifact_id: str, *, offset: int = 0, limit: int = 262_144
+    ) -> ArtifactReadResult:
+        """Read a part of a long output, of an export, or of a run's changes.
+
+        Args:
+            artifact_id: A cache id of a result, the id of `history_export`, or `diff:RUN_ID`.
+            offset: How many bytes to skip: the `next_offset` of the part before.
+            limit: How many bytes to return at most.
+
+        Raises:
+            InvalidParams: There is no such artifact, or it was deleted.
+        """
+        return self._run(self._agent.artifact_read(artifact_id, offset=offset, limit=limit))
+
+    def history_export(
+        self, session_id: str, *, format: Literal["markdown", "ndjson"] = "markdown"
+    ) -> HistoryExportResult:
+        """Export a session as an artifact, which `artifact_read` returns in parts.
+
+        Args:
+            session_id: The session.
+            format: `markdown` for people, `ndjson` for `telex agent import`.
+
+        Raises:
+            SessionNotFound: There is no such session.
+        """
+        return self._run(self._agent.history_export(session_id, format=format))
+
+    def history_undo(
+        self, session_id: str, *, run_id: str | None = None, dry_run: bool = False
+    ) -> HistoryUndoResult:
+        """Undo the file changes that a run made with `write` and `edit`: all of them, or none.
+
+        Args:
+            session_id: The session.
+            run_id: The run; by default the last one that changed files and was not undone.
+            dry_run: Only return what would be done.
+
+        Raises:
+            InvalidParams: A file was changed since, an old content is gone, or there is nothing
+                to undo; the message says which.
+        """
+        return self._run(self._agent.history_undo(session_id, run_id=run_id, dry_run=dry_run))
+
+    def todos_get(self, session_id: str) -> TodosResult:
+        """Return the todo list of a session.
+
+        Args:
+            session_id: The session.
+
+        Raises:
+            SessionNotFound: There is no such session.
+        """
+        return self._run(self._agent.todos_get(session_id))
+
+    def todos_set(self, session_id: str, todos: Sequence[Mapping[str, Any]]) -> TodosResult:
+        """Replace the todo list of a session.
+
+        Args:
+            session_id: The session, which has no active run.
+            todos: Entries with `content`, and optionally `status` and `priority`.
+
+        Raises:
+            RuntimeBusy: A run of the session is active.
+            InvalidParams: An entry is not valid.
+        """
+        return self._run(self._agent.todos_set(session_id, todos))
+
     def session_list(
         self,
         *,
@@ -688,17 +875,25 @@ class Agent:
         listed = self._agent.model_list(provider=provider, include_details=include_details)
         return self._run(listed)
 
-    def model_set(self, name: str, *, provider: str | None = None) -> ModelSetResult:
-        """Choose the model for the runs that begin from now on, of every client.
+    def model_set(
+        self,
+        name: str | None,
+        *,
+        provider: str | None = None,
+        scope: ModelSource = "config",
+    ) -> ModelSetResult:
+        """Choose the model for the runs that begin from now on.
 
         Args:
-            name: From `model_list`.
-            provider: By default that of the current model.
+            name: From `model_list`; None removes the choice of the session.
+            provider: By default that of the current model, else any that has the model.
+            scope: `session` chooses it for the current session of this client, or the next one that
+                it begins; `config` for every session without a choice of its own.
 
         Raises:
             InvalidParams: There is no such model, or no such provider.
         """
-        return self._run(self._agent.model_set(name, provider=provider))
+        return self._run(self._agent.model_set(name, provider=provider, scope=scope))
 
     def tool_call(self, name: str, arguments: Mapping[str, Any] | None = None) -> ToolCallResult:
         """Call a tool of the runtime, outside of any run. Permissions are the same as in a run.

@@ -1,6 +1,6 @@
-"""The functions of a client that answer the runtime's questions: confirm, prompt, pick.
+"""The functions of a client that answer the runtime's questions: confirm, prompt, pick, clipboard.
 
-`UiCallbacks` serves the three requests of the runtime. Each question runs in a task of its own
+`UiCallbacks` serves the four requests of the runtime. Each question runs in a task of its own
 that outlives the connection it came by: question ids are unique in a store, so a question that is
 sent again after a reconnect gets the answer of the function that is still running, or has
 returned. A person is asked once, however often the connection is lost.
@@ -19,8 +19,12 @@ import msgspec
 
 from telex.agent import limits, protocol
 from telex.agent.protocol import ui_requests
-from telex.agent.protocol.runs import PeerInfo, UiCapabilities
+from telex.agent.protocol.runs import PeerInfo, UiCapabilities, WorkspaceChoice
 from telex.agent.protocol.ui_requests import (
+    ClipboardImage,
+    ClipboardText,
+    UiClipboardReadParams,
+    UiClipboardReadResult,
     UiConfirmRequestParams,
     UiConfirmResult,
     UiPickRequestParams,
@@ -43,8 +47,12 @@ Prompt = Callable[[UiPromptRequestParams], Answer[UiPromptResult | str | None]]
 """Answers a prompt: the text, or None where the person cancelled."""
 Pick = Callable[[UiPickRequestParams], Answer[UiPickResult | Sequence[str]]]
 """Answers a pick: the ids of the chosen items, none where the person cancelled."""
+Clipboard = Callable[[UiClipboardReadParams], Answer[UiClipboardReadResult | str | bytes | None]]
+"""Reads the clipboard: a text, the bytes of an image, or None where the person refused."""
 
-Question = UiConfirmRequestParams | UiPromptRequestParams | UiPickRequestParams
+Question = (
+    UiConfirmRequestParams | UiPromptRequestParams | UiPickRequestParams | UiClipboardReadParams
+)
 Invoke = Callable[[Callable[[Any], Any], Question], Awaitable[Any]]
 
 
@@ -64,12 +72,17 @@ class UiOptions(TypedDict, total=False):
             False, or a `UiConfirmResult` to remember the answer or to give a reason.
         prompt: Called with a `UiPromptRequestParams`. Return the text, or None to cancel.
         pick: Called with a `UiPickRequestParams`. Return the ids of the chosen items.
+        clipboard: Called with a `UiClipboardReadParams` after the person allowed the call. Return
+            the text or the image (as bytes) that the person copied, or None to refuse.
         deltas: Receive text while it is generated, as `RunDelta` in `messages`. False by default.
         client: Name and version of the UI, for the runtime's log; those of telex by default.
         keep_questions: Leave open questions open when this client leaves, for the next one that
             attaches to the run. Otherwise the runtime answers them with no. By default True where
             `reconnect` is not 0.
         capabilities: Further capabilities of the UI, such as `supports_markdown`.
+        workspace: The root and the mode to work in, as a `WorkspaceChoice`. By default those of the
+            runtime, or of this program's directory on a server that has none. The runtime refuses a
+            weaker mode than its own, unless it runs for the same user behind a unix socket.
 
     Example:
         with telex.agent.spawn(confirm=lambda question: True) as agent:
@@ -79,10 +92,12 @@ class UiOptions(TypedDict, total=False):
     confirm: Confirm
     prompt: Prompt
     pick: Pick
+    clipboard: Clipboard
     deltas: bool
     client: PeerInfo
     keep_questions: bool
     capabilities: UiCapabilities
+    workspace: WorkspaceChoice
 
 
 # Not in the class body, where a TypedDict allows annotations only. Its annotations are bound to
@@ -99,7 +114,7 @@ class _PendingAnswer:
 
 
 class UiCallbacks:
-    """Serves `ui.confirm.request`, `ui.prompt.request` and `ui.pick.request`. Close it."""
+    """Serves the requests of the runtime for which there is a function. Close it."""
 
     def __init__(
         self, options: UiOptions, in_turn: Callable[[str | None], Awaitable[None]]
@@ -108,6 +123,7 @@ class UiCallbacks:
         self._confirm = options.get("confirm")
         self._prompt = options.get("prompt")
         self._pick = options.get("pick")
+        self._clipboard = options.get("clipboard")
         self._in_turn = in_turn
         self._asked: dict[str, _PendingAnswer] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -122,6 +138,8 @@ class UiCallbacks:
             methods.add(ui_requests.PROMPT, self._serve_prompt)
         if self._pick is not None:
             methods.add(ui_requests.PICK, self._serve_pick)
+        if self._clipboard is not None:
+            methods.add(ui_requests.CLIPBOARD, self._serve_clipboard)
 
     def announced(self, capabilities: UiCapabilities) -> UiCapabilities:
         """Return the capabilities with those of the functions."""
@@ -130,6 +148,8 @@ class UiCallbacks:
             supports_confirm=self._confirm is not None,
             supports_prompt=self._prompt is not None,
             supports_pick=self._pick is not None,
+            supports_clipboard_read=self._clipboard is not None,
+            supports_parallel_questions=True,
         )
 
     def withdraw(self, id: str) -> None:
@@ -195,6 +215,17 @@ class UiCallbacks:
             return UiPickResult(list(answer))
         return _checked(answer, UiPickResult, "a list of ids or a UiPickResult")
 
+    async def _serve_clipboard(
+        self, params: UiClipboardReadParams, call: CallContext
+    ) -> UiClipboardReadResult:
+        answer = await self._answer(self._clipboard, params, call)
+        if answer is None:
+            return UiClipboardReadResult(ok=False, cancelled=True)
+        if isinstance(answer, (str, bytes)):
+            return _clipboard_result(answer, params.max_bytes)
+        wanted = "a str, bytes, None or a UiClipboardReadResult"
+        return _checked(answer, UiClipboardReadResult, wanted)
+
     async def _answer(self, function: Any, params: Question, call: CallContext) -> Any:
         """The function's answer; for a question that came before, the answer that it has or gets.
 
@@ -246,6 +277,18 @@ async def call_in_loop(function: Callable[[Any], Any], params: Question) -> Any:
 
 def _failed(answer: asyncio.Task[Any]) -> bool:
     return answer.cancelled() or answer.exception() is not None
+
+
+def _clipboard_result(copied: str | bytes, most: int | None) -> UiClipboardReadResult:
+    size = len(copied.encode("utf-8", "replace") if isinstance(copied, str) else copied)
+    if most is not None and size > most:
+        return UiClipboardReadResult(ok=False, error=f"it has {size} bytes, and may have {most}")
+    if isinstance(copied, str):
+        return UiClipboardReadResult(ok=True, items=[ClipboardText(copied, size)])
+    from telex.agent.images import data_url, image_type  # few clipboards have an image
+
+    image = ClipboardImage(data_url(copied), image_type(copied), bytes=size)
+    return UiClipboardReadResult(ok=True, items=[image])
 
 
 def _checked(answer: Any, kind: type[T], wanted: str) -> T:

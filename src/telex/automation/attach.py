@@ -14,13 +14,16 @@ from __future__ import annotations
 import asyncio
 import base64
 from codecs import getincrementaldecoder
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from telex.automation import limits, session_reader
 from telex.automation import protocol as spec
 from telex.automation.error_map import maps_errors
 from telex.automation.notices import Connection
 from telex.rpc.errors import Condition, RpcError
+from telex.rpc.identity import IN_PROCESS, Identity
 from telex.terminal.recording import SessionRecorder
 from telex.terminal.redact import draw_screen
 from telex.terminal.scheduler import output_scheduler
@@ -47,11 +50,14 @@ class SessionAttachment:
         asked: spec.Attach,
         redactor: Redactor | None,
         others: Sized = (),
+        who: Identity = IN_PROCESS,
     ) -> None:
         """`others` are all attachments of the connection; they share one limit for backlogs."""
         self.id = f"a{number}"
         self.session_id = asked.session
-        self._number = number
+        self.who = who
+        self.number = number
+        self.is_open = True
         self._session = session
         self._redactor = redactor
         self._others = others
@@ -62,9 +68,11 @@ class SessionAttachment:
         self._awake = asyncio.Event()
         self._clean: Callable[[bytes], bytes] = _raw
         self._sending: asyncio.Task[None] | None = None
+        self._following = ExitStack()
 
     def begin(self, deliver: DeliverBytes) -> None:
         """Send the screen, then the output."""
+        self._following.enter_context(self._session.followed())
         self._session.output_taps.add(self._tap)
         self._session.watchers.add(self._look)
         self._awake.set()
@@ -77,6 +85,8 @@ class SessionAttachment:
         return self._credit
 
     def end(self) -> None:
+        self._following.close()
+        self.is_open = False
         self._session.output_taps.discard(self._tap)
         self._session.watchers.discard(self._look)
         if self._sending is not None:
@@ -195,6 +205,7 @@ class SessionStreams:
         self._sessions = sessions
         self._recorders: dict[str, SessionRecorder] = {}
         self._attachments = 0
+        self._open: WeakSet[SessionAttachment] = WeakSet()
 
     def forget(self, session: str) -> None:
         """Stop the recording of a session that was closed."""
@@ -231,8 +242,11 @@ class SessionStreams:
         session = self._sessions.find(asked.session)
         self._attachments += 1
         redactor = self.redactor if asked.redact else None
-        attachment = SessionAttachment(self._attachments, session, asked, redactor, who.attachments)
+        attachment = SessionAttachment(
+            self._attachments, session, asked, redactor, who.attachments, who.identity
+        )
         who.attachments[attachment.id] = attachment
+        self._open.add(attachment)
         binary = False
         if who.peer is None:
             deliver = who.deliver
@@ -243,6 +257,14 @@ class SessionStreams:
         attachment.begin(deliver)
         size = session_reader.terminal_size(session.size)
         return spec.Attached(attachment.id, size, session.sequence, binary)
+
+    @maps_errors
+    def attachments(self, asked: spec.OfSession, who: Connection) -> spec.Attachments:
+        """List who reads a session's output by `session.attach`."""
+        self._sessions.find(asked.session)
+        found = [one for one in self._open if one.session_id == asked.session and one.is_open]
+        found.sort(key=lambda one: one.number)
+        return spec.Attachments(tuple([spec.SessionAttached(one.id, one.who) for one in found]))
 
     @maps_errors
     def credit(self, asked: spec.Credit, who: Connection) -> spec.Granted:
@@ -261,6 +283,7 @@ class SessionStreams:
         return {
             "session.record": self.record,
             "session.attach": self.attach,
+            "session.attachments": self.attachments,
             "session.credit": self.credit,
             "session.detach": self.detach,
         }

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from telex import match
 from telex.automation import protocol as spec
+from telex.automation.arguments import checks_arguments
 from telex.automation.client import DAY_SECONDS
 from telex.automation.errors import SessionClosed, SessionProblem, TimedOut
 from telex.automation.portal import OpenedTwice, hides_frames
@@ -30,6 +31,7 @@ T = TypeVar("T")
 __tracebackhide__ = hides_frames
 
 
+@checks_arguments
 class AsyncAttachment:
     """The output of a session as it is printed, with flow control. Made by `Terminal.attach`.
 
@@ -210,6 +212,7 @@ class AsyncAttachment:
         return await self._terminal._call(method, params, returns)
 
 
+@checks_arguments
 class Attachment:
     """The output of a session as it is printed, with flow control. Made by `Terminal.attach`.
 

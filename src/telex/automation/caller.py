@@ -18,6 +18,7 @@ from telex.automation import protocol as spec
 from telex.automation.errors import Refused, ServerGone, SessionProblem, to_session_problem
 from telex.automation.portal import Closable, hides_frames
 from telex.rpc.errors import PeerGone, RpcError
+from telex.rpc.identity import IN_PROCESS, Identity
 from telex.rpc.methods import Methods
 
 if TYPE_CHECKING:
@@ -106,18 +107,30 @@ class Caller(Closable, Protocol):
         """Call a method without waiting for its result. Errors are dropped."""
         ...
 
+    def step(self, kind: str, words: str) -> contextlib.AbstractContextManager[None]:
+        """Return a block whose calls are one step of a trace, described by these words."""
+        ...
+
 
 class LocalCaller:
     """Calls a service in this process, without a wire between."""
 
-    def __init__(self, service: AutomationService, then: Closable | None = None) -> None:
-        """`then` is closed after the service; the service needs it."""
+    def __init__(
+        self,
+        service: AutomationService,
+        then: Closable | None = None,
+        identity: Identity = IN_PROCESS,
+    ) -> None:
+        """`then` is closed after the service; the service needs it. `identity` is that of the
+        process for which this one calls."""
         from telex.automation.notices import Connection  # the server's side, not for a remote one
 
         self._service = service
         self._then = then
         self.chunks = ChunkRouter()
-        self._connection = Connection(None, service.redactor, deliver=self._deliver)
+        self._connection = Connection(
+            None, service.redactor, deliver=self._deliver, identity=identity
+        )
 
     async def call(self, method: str, params: object, returns: type[T]) -> T:
         try:
@@ -130,13 +143,20 @@ class LocalCaller:
         with contextlib.suppress(SessionProblem):
             await self.call(method, params, object)
 
+    def step(self, kind: str, words: str) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
     def session(self, id: str) -> PtySession:
         """Return a session itself, for code of this process that follows it."""
         return self._service.find(id)[0]
 
+    def leave(self) -> None:
+        """End the connection to a service that others use too, with its leases."""
+        self._service.forget(self._connection)
+
     async def close(self) -> None:
         """End the service, which was started for this caller."""
-        self._service.forget(self._connection)
+        self.leave()
         try:
             await self._service.close()
         finally:
@@ -167,6 +187,9 @@ class RemoteCaller:
     async def notify(self, method: str, params: object) -> None:
         with contextlib.suppress(PeerGone):
             await self._peer.notify(method, params)
+
+    def step(self, kind: str, words: str) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
     async def close(self) -> None:
         """Close the connection. The sessions of the server stay."""

@@ -15,15 +15,17 @@ from __future__ import annotations
 import asyncio
 import builtins
 import json
-import math
 import os
 import shlex
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Protocol, TypeVar
+
+from msgspec import UNSET
 
 from telex import match
 from telex.automation import protocol as spec
+from telex.automation.arguments import checks_arguments, unknown_attribute
 from telex.automation.caller import LocalCaller, dial_caller
 from telex.automation.errors import (
     RecordingLost,
@@ -32,23 +34,30 @@ from telex.automation.errors import (
     SessionClosed,
     SessionProblem,
 )
-from telex.automation.keywords import suggests_keywords
-from telex.automation.portal import DualContext, hides_frames
+from telex.automation.portal import DualContext, end_abandoned, hides_frames
 from telex.processes.shielded import run_shielded
 from telex.terminal import actions
+from telex.terminal.input_state import UNKNOWN
 from telex.terminal.waits import matchers
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Mapping, Sequence
 
+    from telex.automation.arguments import MouseButton, MouseKind, Signal
     from telex.automation.attachments import AsyncAttachment
     from telex.automation.caller import Caller
     from telex.automation.locators import Anchor, AsyncLocator
-    from telex.automation.protocol import Matched, ScreenLink, ScreenPalette, ScreenSnapshot
+    from telex.automation.protocol import (
+        Matched,
+        ScreenLink,
+        ScreenPalette,
+        ScreenSnapshot,
+        SessionInput,
+    )
     from telex.automation.screen_search import Found
     from telex.automation.screenshot import ThemeName
     from telex.automation.sync import Server, Terminal
+    from telex.terminal.input_state import InputState
     from telex.terminal.session import PtySession
     from telex.terminal.waits.evidence import PredicateRunner
     from telex.terminal.waits.matchers import Since
@@ -57,12 +66,10 @@ T = TypeVar("T")
 __tracebackhide__ = hides_frames
 DAY_SECONDS: Final = 86_400.0
 """The longest wait."""
+WAIT_SECONDS: Final = 30.0
+"""The length of a wait that says nothing, unless `spawn` or `connect` set another."""
 ATTACH_CREDIT: Final = 256 * 1024
 """Bytes that an attachment sends before the reader has to ask for more."""
-
-MouseKind = Literal["click", "press", "release", "move", "scroll_up", "scroll_down"]
-MouseButton = Literal["left", "middle", "right"]
-Signal = Literal["term", "hup", "quit", "int", "kill", "user1", "user2"]
 
 
 class PredicateSource(Protocol):
@@ -75,6 +82,7 @@ class PredicateSource(Protocol):
     async def close(self) -> None: ...
 
 
+@checks_arguments
 class AsyncTerminal:
     """A program on a terminal: type, wait, read the screen.
 
@@ -98,18 +106,28 @@ class AsyncTerminal:
         made: bool = False,
         owns: bool = False,
         redact: bool = True,
+        timeout: float = WAIT_SECONDS,
     ) -> None:
         self._caller = caller
         self.id = id
+        self._timeout = timeout
+        """Seconds that a wait lasts, unless it says otherwise."""
         self._redact = redact
         """Whether reads mask secrets, unless they say otherwise."""
         self._made = made
         """Whether the session certainly existed."""
         self._owns = owns
         """Whether the caller is closed with the terminal."""
+        if owns:
+            self._loop = asyncio.get_running_loop()
         self._closed = False
         self._records = False
         """Whether a recording was begun here and not stopped."""
+
+    if not TYPE_CHECKING:  # type checkers know the names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise unknown_attribute(self, name)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id}{', closed' if self._closed else ''}>"
@@ -123,6 +141,7 @@ class AsyncTerminal:
     def __del__(self, warn: Any = warnings.warn) -> None:
         if self._owns and not self._closed:
             warn(f"{self!r} was not closed", ResourceWarning, source=self)
+            end_abandoned(self._loop, self.close)
 
     async def type(self, text: str) -> str:
         """Type characters, exactly as given.
@@ -174,7 +193,6 @@ class AsyncTerminal:
         """
         return await self.act(actions.BracketedPaste(text) if bracketed else actions.Paste(text))
 
-    @suggests_keywords
     async def click(
         self,
         row: int,
@@ -250,7 +268,7 @@ class AsyncTerminal:
     async def wait(
         self,
         what: match.What,
-        timeout: float = 30.0,
+        timeout: float | None = None,
         *,
         since: Since | None = None,
         redact: bool | None = None,
@@ -259,7 +277,7 @@ class AsyncTerminal:
 
         Args:
             what: A text on the screen, a compiled `re` pattern, or a matcher of `telex.match`.
-            timeout: Seconds to wait.
+            timeout: Seconds to wait; None for the default of the terminal.
             since: A mark. Text that was on the screen at the mark, and the echo of what was typed
                 since then, do not match.
             redact: Mask secrets in the match; None for the default of the session. The message of
@@ -267,12 +285,12 @@ class AsyncTerminal:
 
         Returns:
             The match: its `evidence` has the kind of matcher and, of a pattern, the first group as
-            `capture`.
+            `capture`, and several or named ones as `groups`, by number ("1") and by name.
 
         Raises:
             TimedOut: Nothing matched in time. The message shows the nearest miss and the screen.
             SessionClosed: The program ended first.
-            Refused: The pattern is not valid RE2.
+            Refused: The pattern is not valid in RE2, which has no lookaround.
 
         Example:
             found = await term.wait(telex.match.regex(r"version (\\S+)"))
@@ -280,18 +298,18 @@ class AsyncTerminal:
         asked = spec.Wait(
             session=self.id,
             matcher=match.matcher(what),
-            timeout_ms=milliseconds(timeout),
+            timeout_ms=milliseconds(self._seconds(timeout)),
             since=since,
             cells="none",
             redact=self._masks(redact),
         )
         return await self._call("session.wait", asked, spec.Matched)
 
-    async def wait_exit(self, timeout: float = 30.0) -> int | None:
+    async def wait_exit(self, timeout: float | None = None) -> int | None:
         """Wait until the program ends.
 
         Args:
-            timeout: Seconds to wait.
+            timeout: Seconds to wait; None for the default of the terminal.
 
         Returns:
             The exit code, or None if a signal ended the program.
@@ -303,26 +321,26 @@ class AsyncTerminal:
         code = matched.evidence["exit_code"]
         return code if isinstance(code, int) else None
 
-    async def wait_idle(self, seconds: float = 0.25, timeout: float = 30.0) -> Matched:
+    async def wait_idle(self, seconds: float = 0.25, timeout: float | None = None) -> Matched:
         """Wait until the screen has not changed, and nothing was typed, for some time.
 
         Use it where no text marks the end: it always costs that time.
 
         Args:
             seconds: How long the screen must not change.
-            timeout: Seconds to wait in all.
+            timeout: Seconds to wait in all; None for the default of the terminal.
 
         Raises:
             TimedOut: The screen did not stop changing.
         """
         return await self.wait(match.stable(milliseconds(seconds)), timeout)
 
-    async def wait_gone(self, what: match.What, timeout: float = 30.0) -> Matched:
+    async def wait_gone(self, what: match.What, timeout: float | None = None) -> Matched:
         """Wait until a text, a pattern or a matcher no longer matches.
 
         Args:
             what: A text on the screen, a compiled `re` pattern, or a matcher of `telex.match`.
-            timeout: Seconds to wait.
+            timeout: Seconds to wait; None for the default of the terminal.
 
         Raises:
             TimedOut: It is still there.
@@ -330,11 +348,13 @@ class AsyncTerminal:
         gone = match.absent(what) if isinstance(what, str) else match.none_of(what)
         return await self.wait(gone, timeout)
 
-    async def wait_change(self, timeout: float = 30.0, *, since: Since | None = None) -> Matched:
+    async def wait_change(
+        self, timeout: float | None = None, *, since: Since | None = None
+    ) -> Matched:
         """Wait until the screen changes: its text, or a style.
 
         Args:
-            timeout: Seconds to wait.
+            timeout: Seconds to wait; None for the default of the terminal.
             since: A mark, or the sequence of a snapshot; None for now.
 
         Raises:
@@ -347,7 +367,7 @@ class AsyncTerminal:
 
     def find(
         self,
-        what: str | re.Pattern[str] | None = None,
+        what: match.What | None = None,
         *,
         bold: bool | None = None,
         dim: bool | None = None,
@@ -369,8 +389,8 @@ class AsyncTerminal:
         the terminal wrapped counts as one line.
 
         Args:
-            what: A text, a compiled `re` pattern for a part of a line, or None for any text of
-                that style.
+            what: A text, a pattern for a part of a line (compiled by `re` and read as RE2, as in
+                `wait`, or `telex.match.regex`), or None for any text of that style.
             bold: Whether every character is bold; likewise the next four.
             dim: Whether it is dim.
             italic: Whether it is italic.
@@ -387,6 +407,7 @@ class AsyncTerminal:
 
         Raises:
             ValueError: There is neither a text nor a style, or no such colour.
+            Refused: The pattern is not valid in RE2.
 
         Example:
             await term.find("ready").wait()
@@ -412,7 +433,9 @@ class AsyncTerminal:
     async def highlighted(self, *, redact: bool | None = None) -> Found | None:
         """Return the item that is shown in inverse, or None if it cannot be told.
 
-        Bars in the first and the last row do not count, if there is another item.
+        Where nothing is inverse, it is the item on a background that no other row has. Bars in the
+        first and the last row do not count, if there is another item. The screen is read at once;
+        to wait for a selection, use `find` with a style and `wait`.
 
         Args:
             redact: Mask secrets; None for the default of the session.
@@ -454,6 +477,23 @@ class AsyncTerminal:
         """
         return (await self.snapshot(cells="none", redact=redact)).plain_text
 
+    async def waiting_for(self, *, redact: bool | None = None) -> InputState:
+        """Return what the program waits for: a line, a password, a key, a menu, and so on.
+
+        Its `state` is "busy" while the program works, and "unknown" if nothing tells. `waiting`
+        says whether the program wants input; `prompt`, `choices` and `selected` what it asks.
+
+        Args:
+            redact: Mask secrets; None for the default of the session, see `telex.spawn`.
+
+        Example:
+            asked = await term.waiting_for()
+            if asked.state == "password":
+                await term.type("swordfish\\n")
+        """
+        seen = await self.snapshot(cells="none", redact=redact)
+        return UNKNOWN if seen.input_state is UNSET else seen.input_state
+
     async def title(self, *, redact: bool | None = None) -> str | None:
         """Return the window title that the program set, or None.
 
@@ -469,12 +509,17 @@ class AsyncTerminal:
     async def clipboard(self, *, redact: bool | None = None) -> str | None:
         """Return the text that the program last copied (OSC 52), or None.
 
-        Nothing reaches your own clipboard, and the program cannot read it.
+        Nothing reaches your own clipboard, and the program cannot read it. Of a text of more than
+        1 MiB the beginning is kept, and a `UserWarning` says so. An empty text is that of a program
+        that cleared the clipboard.
 
         Args:
             redact: Mask secrets; None for the default of the session.
         """
-        return (await self._properties(redact)).clipboard
+        found = await self._properties(redact)
+        if found.clipboard_cut:
+            warnings.warn("the program copied more than 1 MiB; this is the beginning", stacklevel=2)
+        return found.clipboard
 
     async def links(self, *, redact: bool | None = None) -> tuple[ScreenLink, ...]:
         """Return the links on the screen (OSC 8): their text, place and URI.
@@ -508,6 +553,26 @@ class AsyncTerminal:
             session=self.id, start=0, count=10_000, redact=self._masks(redact)
         )
         return (await self._call("session.scrollback", asked, spec.Scrollback)).lines
+
+    async def inputs(
+        self, *, since: int | None = None, limit: int = 100
+    ) -> tuple[SessionInput, ...]:
+        """Read who typed what: the last inputs of all clients, with their times and authors.
+
+        Args:
+            since: Only inputs after the one with this number.
+            limit: How many at most, up to 1024.
+
+        Returns:
+            The inputs in their order, numbered without gaps. Secrets are masked in their texts,
+            and a text that the terminal did not show is not kept.
+
+        Example:
+            for one in await term.inputs():
+                print(one.at, one.who, one.kind, one.text)
+        """
+        asked = spec.ReadInputs(session=self.id, since=since, limit=limit)
+        return (await self._call("session.inputs", asked, spec.Inputs)).inputs
 
     async def screenshot(
         self,
@@ -551,7 +616,6 @@ class AsyncTerminal:
         asked = spec.ResizeTo(session=self.id, rows=rows, cols=cols)
         await self._call("session.resize", asked, spec.Resized)
 
-    @suggests_keywords
     async def record(
         self,
         path: str | os.PathLike[str] | None,
@@ -636,6 +700,9 @@ class AsyncTerminal:
         asked = spec.ReadProperties(session=self.id, redact=self._masks(redact))
         return await self._call("session.properties", asked, spec.Properties)
 
+    def _seconds(self, timeout: float | None) -> float:
+        return self._timeout if timeout is None else timeout
+
     def _masks(self, redact: bool | None) -> bool:
         return self._redact if redact is None else redact
 
@@ -645,6 +712,7 @@ class AsyncTerminal:
         return await self._caller.call(method, params, returns)
 
 
+@checks_arguments
 class AsyncServer:
     """A connection to a running server. Leaving `async with` closes the connection; the sessions
     of the server stay.
@@ -656,8 +724,9 @@ class AsyncServer:
 
     __module__ = "telex"
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: Caller, timeout: float = WAIT_SECONDS) -> None:
         self._caller = caller
+        self._timeout = timeout
 
     async def __aenter__(self) -> AsyncServer:
         return self
@@ -665,10 +734,9 @@ class AsyncServer:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    @suggests_keywords
     async def spawn(
         self,
-        command: str | Sequence[str],
+        command: str | Sequence[str | os.PathLike[str]],
         *,
         cwd: str | os.PathLike[str] | None = None,
         env: Mapping[str, str | None] | None = None,
@@ -715,7 +783,7 @@ class AsyncServer:
             escapes=escapes,
             pages=pages,
         )
-        return await _started(self._caller, asked)
+        return await _started(self._caller, asked, timeout=self._timeout)
 
     async def sessions(self) -> tuple[str, ...]:
         """List the ids of the server's sessions."""
@@ -728,7 +796,7 @@ class AsyncServer:
         Args:
             id: An id from `sessions`.
         """
-        return AsyncTerminal(self._caller, id)
+        return AsyncTerminal(self._caller, id, timeout=self._timeout)
 
     async def close(self) -> None:
         """Close the connection."""
@@ -736,13 +804,18 @@ class AsyncServer:
 
 
 def spawn(
-    asked: spec.Create, *, redact: bool = False, predicates: PredicateSource | None = None
+    asked: spec.Create,
+    *,
+    redact: bool = False,
+    timeout: float = WAIT_SECONDS,
+    predicates: PredicateSource | None = None,
 ) -> DualContext[AsyncTerminal, Terminal]:
     """Start a program on a terminal, in this process; `telex.spawn` calls this.
 
     Args:
         asked: The program, from `created`.
         redact: Mask secrets in what is read.
+        timeout: Seconds that a wait lasts, unless it says otherwise.
         predicates: Runs the predicates of `lua` matchers (`telex.adapters.terminal_spawn`).
     """
 
@@ -753,7 +826,7 @@ def spawn(
         runner = None if predicates is None else predicates.runner
         caller = LocalCaller(AutomationService(redactor=Redactor(), predicates=runner), predicates)
         try:
-            return await _started(caller, asked, owns=True, redact=redact)
+            return await _started(caller, asked, owns=True, redact=redact, timeout=timeout)
         except BaseException:
             await caller.close()
             raise
@@ -763,13 +836,17 @@ def spawn(
     )
 
 
-def connect(address: str, *, token: str | None = None) -> DualContext[AsyncServer, Server]:
+@checks_arguments
+def connect(
+    address: str, *, token: str | None = None, timeout: float = WAIT_SECONDS
+) -> DualContext[AsyncServer, Server]:
     """Connect to a running server (`telex serve`).
 
     Args:
         address: `unix:PATH`; `unix:` alone is the socket that `telex serve --socket` opens
             without a path; or `ws://HOST:PORT/rpc`.
         token: The token of an HTTP server. By default the value of TELEX_TOKEN.
+        timeout: Seconds that each wait of its terminals lasts, unless the wait says otherwise.
 
     Returns:
         An object for `with` (gives a `Server`) or `async with` (gives an `AsyncServer`).
@@ -782,17 +859,14 @@ def connect(address: str, *, token: str | None = None) -> DualContext[AsyncServe
             print(server.sessions())
     """
 
-    if not isinstance(address, str):
-        raise TypeError(f"address must be a str, not {type(address).__name__}")
-
     async def dial() -> AsyncServer:
-        return AsyncServer(await dial_caller(address, token))
+        return AsyncServer(await dial_caller(address, token), timeout)
 
     return DualContext(dial, _blocking_server, made_by("telex.connect", address), "server")
 
 
 def created(
-    command: str | Sequence[str],
+    command: str | Sequence[str | os.PathLike[str]],
     *,
     cwd: str | os.PathLike[str] | None = None,
     env: Mapping[str, str | None] | None = None,
@@ -811,9 +885,20 @@ def created(
     )
 
 
-def words(command: str | Sequence[str]) -> list[str]:
-    """Split a command into program and arguments. Raises ValueError for an empty command."""
-    argv = shlex.split(command) if isinstance(command, str) else list(command)
+def words(command: str | Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Split a command into program and arguments. Raises ValueError for an empty command, and for
+    one with an open quotation."""
+    try:
+        argv = (
+            shlex.split(command)
+            if isinstance(command, str)
+            else [os.fspath(one) for one in command]
+        )
+    except ValueError as error:
+        reason = str(error).lower()
+        raise ValueError(
+            f"command cannot be split into words: {reason}; give a list of words instead"
+        ) from None
     if not argv:
         raise ValueError("command is empty")
     return argv
@@ -827,8 +912,6 @@ def made_by(function: str, first: str, rest: Sequence[str] = ()) -> str:
 
 def milliseconds(timeout: float) -> int:
     """Convert seconds to the protocol's unit, a day at most."""
-    if math.isnan(timeout):
-        raise ValueError("timeout is not a number")
     return round(min(timeout, DAY_SECONDS) * 1000)
 
 
@@ -838,10 +921,15 @@ def absolute(path: str | os.PathLike[str] | None) -> str | None:
 
 
 async def _started(
-    caller: Caller, asked: spec.Create, *, owns: bool = False, redact: bool = True
+    caller: Caller,
+    asked: spec.Create,
+    *,
+    owns: bool = False,
+    redact: bool = True,
+    timeout: float,
 ) -> AsyncTerminal:
     made = await caller.call("session.create", asked, spec.Created)
-    return AsyncTerminal(caller, made.session, made=True, owns=owns, redact=redact)
+    return AsyncTerminal(caller, made.session, made=True, owns=owns, redact=redact, timeout=timeout)
 
 
 def _blocking_terminal(terminal: AsyncTerminal, portal: Any) -> Terminal:

@@ -103,27 +103,35 @@ def error_mapper(convert: Callable[[Exception, Any, Redactor], Exception]) -> Ca
 
 
 def to_rpc_error(error: Exception, asked: Any, redactor: Redactor) -> Exception:
-    """Return the error to send. An unknown exception is a bug of ours, and returned as it is."""
+    """Return the error to send, masked. An unknown exception is a bug of ours, and returned as it
+    is."""
+    answer = _rpc_error(error, asked, redactor)
+    if isinstance(answer, RpcError):
+        problem = answer.problem
+        return RpcError(problem.code, redactor.redact(problem.message), problem.data)
+    return answer
+
+
+def _rpc_error(error: Exception, asked: Any, redactor: Redactor) -> Exception:
     match error:
         case spawn.StartFailed():
             return start_failed(error, asked.program)
         case WaitFailed():
-            return wait_failed(error, wait_failure(error), redactor.redact(str(error)))
+            return wait_failed(error, wait_failure(error), str(error))
         case ProgramEnded():
             return RpcError(spec.SESSION_CLOSED, str(error), {"child": child_state(error.exit)})
         case WaitCancelled() | PtyClosed():
             return RpcError(spec.SESSION_CLOSED, str(error))
         case PredicateFailed():
             code = Condition.PARAMS if error.asked_wrongly else Condition.INTERNAL
-            sentence = redactor.redact(str(error))
-            return RpcError(code, sentence, redact_values(error.facts, redactor))
+            return RpcError(code, str(error), redact_values(error.facts, redactor))
         case SessionOwned():
             return RpcError(Condition.PARAMS, str(error), {"adapter": error.adapter})
         case InputQueueFull() | InputNotRead() | TooManySessions():
             return RpcError(Condition.INTERNAL, str(error), {"kind": error_kind(error)})
         case FileFailed():
             data = {"kind": f"{error.kind}_failed", "errno": error.errno, "path": error.path}
-            return RpcError(Condition.INTERNAL, redactor.redact(str(error)), data)
+            return RpcError(Condition.INTERNAL, str(error), data)
         case _ if isinstance(error, _PARAMS):
             return RpcError(Condition.PARAMS, str(error))
         case _:

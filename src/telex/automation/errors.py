@@ -19,7 +19,9 @@ file of its own because it imports the terminal, and a client of a server does n
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import re
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET
@@ -137,7 +139,8 @@ def to_session_problem(error: RpcError) -> Exception:
         code = spec.CODES[code]
     data: dict[str, Any] = {}
     if problem.data is not UNSET:  # decoded as from a server, also if raised here
-        data = msgspec.json.decode(msgspec.json.encode(problem.data))
+        # Not by msgspec: a path that is not UTF-8 has lone surrogates, which it does not encode.
+        data = json.loads(json.dumps(msgspec.to_builtins(problem.data, str_keys=True)))
     if "program" in data:
         return NotStarted(problem.message, data)
     if data.get("kind") == "server_ending":
@@ -145,18 +148,27 @@ def to_session_problem(error: RpcError) -> Exception:
     if data.get("kind") == "recording_failed":
         return RecordingLost(problem.message, data)
     kind = _KINDS.get(code, PluginFailed if "plugin" in data else None)
-    return error if kind is None else kind(problem.message, data)
+    return error if kind is None else kind(_WIRE_PATH.sub("", problem.message), data)
+
+
+_WIRE_PATH: Final = re.compile(r" - at `\$[^`]*`")
+"""The place in a message on the wire, which a caller of Python has not written."""
 
 
 def _with_screen(sentence: str, data: dict[str, Any]) -> str:
     """Add what was missing, what came nearest, and the screen, for a person whose test failed."""
-    lines = [sentence]
-    lines += _reasons(data.get("why", {}))
-    if state := data.get("state"):
-        lines.append(f"the state: {state['state']}: {state['evidence']}")
+    lines = [sentence, *reasons(data)]
     if "screen_tail" in data:
         lines += ["the screen:", *(f"  | {row}" for row in data["screen_tail"].split("\n"))]
     return "\n".join(lines)
+
+
+def reasons(data: dict[str, Any]) -> list[str]:
+    """Return what was missing and what came nearest, from the data of an error, as lines."""
+    lines = _reasons(data.get("why", {}))
+    if state := data.get("state"):
+        lines.append(f"the state: {state['state']}: {state['evidence']}")
+    return lines
 
 
 def _reasons(why: dict[str, Any], depth: int = 1) -> list[str]:

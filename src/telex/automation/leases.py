@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import to_builtins
+
 from telex.automation import protocol as spec
 from telex.automation.error_map import SessionOwned
 from telex.rpc.errors import RpcError
@@ -30,22 +32,22 @@ class Leases:
     def __init__(self) -> None:
         self._leases: dict[str, _Lease] = {}
 
-    def ask(self, asked: spec.Lease, who: Connection) -> str | None:
+    def ask(self, asked: spec.Lease, who: Connection) -> spec.Leased:
         """Take or release a lease. Return the holder after that."""
         held = self._leases.get(asked.session)
         if held is not None and held.owner is not who and not asked.take_over:
-            raise _refusal(asked.session, held.holder, "session.lease")
+            raise _refusal(asked.session, held, "session.lease")
         if asked.release:
             self._leases.pop(asked.session, None)
-            return None
+            return spec.Leased(None)
         self._leases[asked.session] = _Lease(asked.holder, who)
-        return asked.holder
+        return spec.Leased(asked.holder, who.identity)
 
     def check(self, session: str, who: Connection, method: str) -> None:
         """Raise if another connection holds the lease."""
         held = self._leases.get(session)
         if held is not None and held.owner is not who:
-            raise _refusal(session, held.holder, method)
+            raise _refusal(session, held, method)
 
     def forget(self, session: str) -> None:
         self._leases.pop(session, None)
@@ -55,9 +57,12 @@ class Leases:
         self._leases = {id: lease for id, lease in self._leases.items() if lease.owner is not who}
 
 
-def _refusal(session: str, holder: str, method: str) -> RpcError:
-    sentence = f"{holder} holds the lease of {session}; call session.lease with take_over, or wait"
-    data = {"method": method, "session": session, "holder": holder}
+def _refusal(session: str, held: _Lease, method: str) -> RpcError:
+    holder, who = held.holder, held.owner.identity
+    sentence = (
+        f"{holder} holds the lease of {session} ({who}); call session.lease with take_over, or wait"
+    )
+    data = {"method": method, "session": session, "holder": holder, "who": to_builtins(who)}
     return RpcError(spec.PERMISSION_DENIED, sentence, data)
 
 

@@ -12,6 +12,13 @@ SESSIONS: Final = limit(
     "sessions",
     "In one server. Linux allows 4,096 terminals by default.",
 )
+DESCRIPTORS_KEPT: Final = limit(
+    "DESCRIPTORS_KEPT",
+    64,
+    "open files",
+    "Kept free when a session is created, for connections and for ending programs. A session has "
+    "two or three.",
+)
 ATTACHED_BYTES: Final = limit(
     "ATTACHED_BYTES",
     256 * KIB,

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Final
 
 from telex.automation import limits
 from telex.automation import protocol as spec
+from telex.rpc.identity import IN_PROCESS, Identity
+from telex.terminal.redact import mask, masked_state
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from telex.automation.attach import SessionAttachment
     from telex.redaction import Redactor, StreamRedactor
     from telex.rpc.peer import Peer
+    from telex.terminal.input_state import InputState
     from telex.terminal.session import PtySession
 
 
@@ -56,11 +59,14 @@ class _Followed:
         self._news: deque[tuple[str, object]] = deque()
         self._wake = stir
         self._left = False
+        self._input_state: InputState | None = None
         session.watchers.add(self._stir)
+        session.input_watch.listen(self._stir)
 
     def leave(self) -> None:
         self._left = True
         self._session.watchers.discard(self._stir)
+        self._session.input_watch.unlisten(self._stir)
 
     def _stir(self) -> None:
         """Note a change, once until the next round: a client that never reads then costs nothing
@@ -92,6 +98,11 @@ class _Followed:
             yield self._news.popleft()
         for failed in self._failed_files():
             yield "session.recording_failed", failed
+        state = session.input_watch.last
+        if state is not None and state != self._input_state and session.exit is None:
+            self._input_state = state
+            told = self._masked(state)
+            yield "session.input_state", spec.SessionInputState(self.id, sequence, told)
         if session.exit is not None and not self._over:
             self._over = True
             ended = session.exit
@@ -99,6 +110,12 @@ class _Followed:
                 "session.exited",
                 spec.SessionExited(self.id, sequence, ended.code, ended.signal),
             )
+
+    def _masked(self, state: InputState) -> InputState:
+        if self._session.closed or not (state.prompt or state.choices):
+            return state
+        seen = mask(self._session.snapshot(), self._redactor, self._session.rows_above())
+        return masked_state(state, seen, self._redactor)
 
     def _failed_files(self) -> Iterator[spec.RecordingFailed]:
         session = self._session
@@ -263,9 +280,11 @@ class Connection:
         redactor: Redactor,
         adapters: Callable[[str], Collection[str]] = lambda session: (),
         deliver: DeliverBytes = _nowhere,
+        identity: Identity = IN_PROCESS,
     ) -> None:
         """`deliver` receives the bytes of attachments where there is no peer."""
         self.peer = peer
+        self.identity = identity
         self.deliver = deliver
         self.name = f"connection {next(_numbers)}"
         self.notices = None if peer is None else Notices(peer, redactor, adapters)

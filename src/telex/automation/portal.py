@@ -42,6 +42,14 @@ A = TypeVar("A", bound=Closable)
 B = TypeVar("B")
 
 
+def end_abandoned(
+    loop: asyncio.AbstractEventLoop, end: Callable[[], Coroutine[Any, Any, None]]
+) -> None:
+    """Close an object that was dropped without `close`, if its event loop still runs."""
+    if loop.is_running():
+        asyncio.run_coroutine_threadsafe(end(), loop)
+
+
 class OpenedTwice(RuntimeError):
     """The result of `spawn`, `connect`, `adapt` or `attach` was entered a second time."""
 

@@ -14,14 +14,17 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from telex.rpc.dialects.json_rpc import JsonRpc
 from telex.rpc.errors import RESERVED, Condition
+from telex.rpc.identity import Identity
 from telex.terminal.actions import (
     Action,
     Cols,
+    InputKind,
     Pixels,
     Rows,
     TerminalSize,
 )
 from telex.terminal.cells import UnderlineStyle
+from telex.terminal.input_state import InputState
 from telex.terminal.waits.matchers import (
     Matcher,
     Milliseconds,
@@ -182,6 +185,16 @@ class ReadScrollback(Struct, frozen=True, kw_only=True, omit_defaults=True):
     redaction: RedactionRules | None = None
 
 
+class ReadInputs(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The part of the log of inputs to read."""
+
+    session: str
+    since: Annotated[int, Meta(ge=0)] | None = None
+    """Only inputs after the one with this number; otherwise the last ones."""
+    limit: Annotated[int, Meta(ge=1, le=1024)] = 100
+    """How many at most."""
+
+
 class ResizeTo(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The new size of a session's terminal."""
 
@@ -290,10 +303,12 @@ class Created(Struct, frozen=True):
     session: str
 
 
-class SessionList(Struct, frozen=True):
+class SessionList(Struct, frozen=True, omit_defaults=True):
     """The ids of the open sessions, in numeric order."""
 
     sessions: tuple[str, ...]
+    names: dict[str, str] = {}
+    """The names of sessions that have one, by id: `telex open` gives them."""
 
 
 class Sent(Struct, frozen=True):
@@ -371,6 +386,8 @@ class ScreenSnapshot(Struct, frozen=True, kw_only=True):
     runs: tuple[ScreenRun, ...] | UnsetType = UNSET
     wrapped: tuple[int, ...] | UnsetType = UNSET
     """With `runs`: the rows whose line continues in the next row."""
+    input_state: InputState | UnsetType = UNSET
+    """What the program waits for, in the answer of `session.snapshot`."""
 
     def save(
         self,
@@ -442,9 +459,12 @@ class Properties(Struct, frozen=True):
     bells: int
     """How often the program rang the bell."""
     clipboard: str | None
-    """The text that the program last copied (OSC 52); null if it copied none."""
+    """The text that the program last copied (OSC 52); null if it copied none, and empty if it
+    cleared the clipboard."""
     links: tuple[ScreenLink, ...]
     palette: ScreenPalette
+    clipboard_cut: bool = False
+    """Whether the program copied more than 1 MiB, of which `clipboard` has the beginning."""
 
     def __repr__(self) -> str:
         """Return its facts without text, as that of a snapshot."""
@@ -461,7 +481,8 @@ class Matched(Struct, frozen=True, kw_only=True):
     transcript_tail: str
     """The last 16,384 characters that were printed."""
     evidence: dict[str, Any]
-    """What matched: the kind of matcher, the text or capture, and the branch of `any`."""
+    """What matched: the kind of matcher, the text or capture (and `groups` by number and name, if
+    the pattern has several or named ones), and the branch of `any`."""
     wait_id: str | UnsetType = UNSET
 
     def __repr__(self) -> str:
@@ -546,6 +567,47 @@ class Leased(Struct, frozen=True):
     """The holder of the lease; null if there is none."""
 
     holder: str | None
+    who: Identity | UnsetType = UNSET
+    """The connection of the holder."""
+
+
+class SessionInput(Struct, frozen=True):
+    """One input to a session."""
+
+    number: int
+    """The inputs of a session are counted from 1."""
+    sequence: int
+    at: float
+    """When it was sent, in seconds since 1970 (UTC)."""
+    who: Identity
+    """The connection that sent it, as the server knows it."""
+    kind: InputKind
+    """An `intent` is that of an adapter; the keys that it presses follow."""
+    text: str
+    """The characters, without secrets and without what the terminal did not show; or the name of
+    the key, the signal, the new size."""
+
+
+class Inputs(Struct, frozen=True):
+    """Inputs to a session, in their order."""
+
+    inputs: tuple[SessionInput, ...]
+    dropped: bool
+    """Whether older inputs, or some after `since`, are no longer kept."""
+
+
+class SessionAttached(Struct, frozen=True):
+    """One reader of a session's output."""
+
+    attachment: str
+    who: Identity
+    """The connection that reads, as the server knows it."""
+
+
+class Attachments(Struct, frozen=True):
+    """The attachments of a session, in the order of their creation."""
+
+    attachments: tuple[SessionAttached, ...]
 
 
 # Notifications.
@@ -566,6 +628,15 @@ class SessionOutput(Struct, frozen=True, omit_defaults=True):
     output: str
     dropped: bool = False
     """Whether some text before it is missing."""
+
+
+class SessionInputState(Struct, frozen=True):
+    """The program waits for something else than before, or has begun to work. Not in the original
+    protocol."""
+
+    session: str
+    sequence: int
+    input_state: InputState
 
 
 class SessionExited(Struct, frozen=True):
@@ -616,6 +687,7 @@ class SessionEscape(Struct, frozen=True, omit_defaults=True):
 NOTIFICATIONS: Final = (
     "session.changed",
     "session.output",
+    "session.input_state",
     "session.exited",
     "session.recording_failed",
 )

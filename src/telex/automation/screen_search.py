@@ -7,13 +7,17 @@ one line, and a wide character has two columns. `locators` has the objects that 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 
+from telex.automation.errors import Ambiguous, NotFound
 from telex.automation.portal import hides_frames
 from telex.terminal.cells import Region
+from telex.terminal.patterns import Pattern
+from telex.terminal.waits.matchers import ScreenRegex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,6 +28,8 @@ __tracebackhide__ = hides_frames
 COLOURS: Final = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 _SEPARATED: Final = re.compile(r"[│┃║|┆┊▏▕]|\s{2,}")
 """What separates the items of a row: borders, and more than one blank."""
+_FRAME: Final = re.compile(r"[\s\u2500-\u259f\U0001fb00-\U0001fbff]*")
+"""Box drawing, block elements and the like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +47,8 @@ class Found:
     """The part in each row: more than one if its line was wrapped."""
 
     def __repr__(self) -> str:
-        """Return its place without its text: a repr gets into logs, and the text may be secret."""
-        return f"<Found {self.place}>"
+        """Return its text, masked as a repr gets into logs, and its place."""
+        return f"<Found {_quoted(self.text)} at {self.place}>"
 
     @property
     def place(self) -> str:
@@ -63,7 +69,7 @@ class Found:
 class Query:
     """A description of the thing to find. Every condition that is given must hold."""
 
-    what: str | re.Pattern[str] | None = None
+    what: str | ScreenRegex | None = None
     """A text, a pattern for a part of a line, or None for any text of that style."""
     style: dict[str, bool | str] = field(default_factory=dict)
     row: int | None = None
@@ -71,8 +77,12 @@ class Query:
     """`below`, `above`, `right_of`, `left_of`: what it is next to."""
 
     def __str__(self) -> str:
-        what = self.what.pattern if isinstance(self.what, re.Pattern) else self.what
-        given = [] if what is None else [repr(what)]
+        given = []
+        match self.what:
+            case str() as text:
+                given.append(_quoted(text))
+            case ScreenRegex() as pattern:
+                given.append(f"regex({_quoted(pattern.value)})")
         given += [f"{name}={value!r}" for name, value in self.style.items()]
         given += [] if self.row is None else [f"row={self.row}"]
         given += [f"{side}={anchor}" for side, anchor in self.sides.items()]
@@ -88,8 +98,9 @@ def colour(given: str | int) -> str:
     Raises:
         ValueError: There is no such colour.
     """
-    if isinstance(given, int):
+    if isinstance(given, int) and 0 <= given <= 255:
         return f"idx:{given}"
+    given = str(given)
     name = given.removeprefix("bright_")
     if name in COLOURS:
         return f"idx:{COLOURS.index(name) + 8 * (name != given)}"
@@ -214,7 +225,7 @@ def _lines(snapshot: ScreenSnapshot) -> list[_Line]:
 def find_all(snapshot: ScreenSnapshot, query: Query) -> list[Found]:
     """Return everything that a query finds, from the top to the bottom. Raises as `find_one`, for
     what it is next to."""
-    anchors = {side: _anchor(snapshot, anchor) for side, anchor in query.sides.items()}
+    anchors = {side: _anchor(snapshot, query, side) for side in query.sides}
     row = query.row
     if row is not None and row < 0:
         row += snapshot.size.rows
@@ -227,6 +238,9 @@ def find_all(snapshot: ScreenSnapshot, query: Query) -> list[Found]:
     return found
 
 
+_compiled: Final = lru_cache(64)(Pattern)
+
+
 def _spans(line: _Line, query: Query) -> Iterator[tuple[int, int]]:
     match query.what:
         case None:
@@ -235,7 +249,7 @@ def _spans(line: _Line, query: Query) -> Iterator[tuple[int, int]]:
         case str() as text:
             spans = [found.span() for found in re.finditer(re.escape(text), line.text)]
         case pattern:
-            spans = [found.span() for found in pattern.finditer(line.text)]
+            spans = [found.span for found in _compiled(pattern.value).finditer(line.text)]
     for start, end in spans:
         if start == end:
             continue
@@ -244,8 +258,15 @@ def _spans(line: _Line, query: Query) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _anchor(snapshot: ScreenSnapshot, given: Region | Query) -> Region:
-    return find_one(snapshot, given).region if isinstance(given, Query) else given
+def _anchor(snapshot: ScreenSnapshot, query: Query, side: str) -> Region:
+    given = query.sides[side]
+    if not isinstance(given, Query):
+        return given
+    try:
+        return find_one(snapshot, given).region
+    except (NotFound, Ambiguous) as error:
+        error.args = (f"{query}: {side}={error.args[0]}",)
+        raise
 
 
 def _beside(one: Region, anchors: dict[str, Region]) -> bool:
@@ -271,15 +292,13 @@ def find_one(snapshot: ScreenSnapshot, query: Query) -> Found:
         NotFound: Nothing on the screen fits.
         Ambiguous: Several things fit; the message lists them with their places.
     """
-    from telex.automation.errors import Ambiguous, NotFound
-
     found = find_all(snapshot, query)
     if len(found) == 1:
         return found[0]
     screen = {"screen_tail": _masked(snapshot.plain_text)}
     if not found:
         raise NotFound(f"{query} finds nothing on the screen", screen)
-    candidates = [f"  {one.place}: {_masked(one.text)!r}" for one in found[:_LISTED]]
+    candidates = [f"  {one.place}: {_quoted(one.text)}" for one in found[:_LISTED]]
     rest = [] if len(found) <= _LISTED else [f"  and {len(found) - _LISTED} more"]
     hint = "say which with row=, below=, right_of=, or a style; all() gives all of them"
     sentence = "\n".join([f"{query} finds {len(found)}: {hint}", *candidates, *rest])
@@ -297,12 +316,85 @@ def _masked(text: str) -> str:
     return Redactor().redact(text)
 
 
+def _quoted(text: str) -> str:
+    """Quote a text in a sentence, without its secrets."""
+    from telex.redaction import Redactor
+
+    return Redactor().quote(text)
+
+
+def explain_miss(snapshot: ScreenSnapshot, query: Query) -> tuple[str, Query | None]:
+    """Return why a query finds nothing: in words, and the part whose text is not on the screen.
+
+    That part is None if each text is there: then a style or a place is different.
+    """
+    for side, anchor in query.sides.items():
+        if isinstance(anchor, Query):
+            try:
+                find_one(snapshot, anchor)
+            except LookupError as error:
+                if isinstance(error, NotFound):
+                    why, missing = explain_miss(snapshot, anchor)
+                    return f"{side}={anchor}: {why}", missing
+                return f"{side}={str(error.args[0]).partition(':')[0]}", None
+    if query.what is None:
+        return "no text on the screen has that style and place", None
+    elsewhere = find_all(snapshot, replace(query, sides={}, row=None, style={}))
+    if not elsewhere:
+        return "the text is not on the screen", query
+    if placed := find_all(snapshot, replace(query, style={})):
+        has = [f"{name}={getattr(placed[0].style, name)!r}" for name in query.style]
+        return f"{placed[0].place} has the text, but with {', '.join(has)}", None
+    return f"the text is elsewhere: {elsewhere[0].place}", None
+
+
 def highlighted(snapshot: ScreenSnapshot) -> Found | None:
-    """Return the one item in inverse. Bars at the top and bottom do not count if there is more."""
-    found = find_all(snapshot, Query(style={"inverse": True}))
+    """Return the one item in inverse or, if nothing is, on a background of its own.
+
+    Bars at the top and bottom do not count if there is more, and frames never.
+    """
+    found = _items(find_all(snapshot, Query(style={"inverse": True})))
+    if not found:
+        backgrounds = {run.style.background for run in snapshot.runs or () if run.text.strip()}
+        if len(backgrounds) < 2:
+            return None  # every row looks alike
+        for one in sorted(backgrounds - {"default"}):
+            alone = _alone(snapshot, one)
+            found += [
+                item
+                for item in _items(find_all(snapshot, Query(style={"background": one})))
+                if any(row == item.region.row and item.region.col in cols for row, cols in alone)
+            ]
     edges = (0, snapshot.size.rows - 1)
     items = [one for one in found if one.region.row not in edges] or found
     return items[0] if len(items) == 1 else None
+
+
+def _items(found: list[Found]) -> list[Found]:
+    """Return what is no frame: programs draw borders with inverse glyphs too."""
+    return [one for one in found if not _FRAME.fullmatch(one.text)]
+
+
+def _alone(snapshot: ScreenSnapshot, background: str) -> list[tuple[int, range]]:
+    """Return the places with a background, without those of panels and buttons: these have rows
+    above or below that begin in the same column. A selected row may be between them."""
+    places: list[tuple[int, range]] = []
+    for run in snapshot.runs or ():
+        if run.style.background == background:
+            row, cols = run.row, range(run.col, run.col + run.width)
+            if places and places[-1][0] == row and places[-1][1].stop == cols.start:
+                cols = range(places.pop()[1].start, cols.stop)
+            places.append((row, cols))
+
+    def in_panel(row: int, cols: range) -> bool:
+        near = [
+            other
+            for at, other in places
+            if 0 < abs(at - row) <= 2 and other.start < cols.stop and cols.start < other.stop
+        ]
+        return bool(near) and all(other.start == cols.start for other in near)
+
+    return [place for place in places if not in_panel(*place)]
 
 
 def focused(snapshot: ScreenSnapshot) -> Found | None:

@@ -64,6 +64,8 @@ class AutomationService:
         self._sessions = SessionRegistry(predicates)
         self.bindings = AdapterBindings()
         """The adapters of each session."""
+        self.openers: set[Callable[[str], None]] = set()
+        """Callbacks, called with the id of each new session."""
         self.closers: set[Callable[[str], None]] = set()
         """Callbacks, called with the id of each closed session."""
         self.extension_factories: tuple[ExtensionFactory, ...] = ()
@@ -180,14 +182,15 @@ class AutomationService:
         ids = self._sessions.ids()
         if not asked.include_adapters:
             ids = tuple(id for id in ids if not self.bindings.owned(id))
-        return spec.SessionList(ids)
+        names = self._sessions.names
+        return spec.SessionList(ids, {id: names[id] for id in ids if id in names})
 
     @maps_errors
     async def input(self, asked: spec.Input, who: Connection) -> spec.Sent:
         """Perform an action on a session, in the order of requests."""
         session = self.writable(asked.session, who, "session.input")
         with who.deferring_notices(asked.session):
-            mark = await session.act(asked.action)
+            mark = await session.act(asked.action, who.identity)
             return spec.Sent(True, mark, session.sequence)
 
     @maps_errors
@@ -251,12 +254,18 @@ class AutomationService:
         return reader.scrollback(asked, redactor)
 
     @maps_errors
+    def inputs(self, asked: spec.ReadInputs, who: Connection) -> spec.Inputs:
+        """Read who typed what, masked: the last inputs, or those after an earlier one."""
+        _, reader = self.find(asked.session)
+        return reader.inputs(asked)
+
+    @maps_errors
     async def resize(self, asked: spec.ResizeTo, who: Connection) -> spec.Resized:
         """Change the size of the terminal."""
         session = self.writable(asked.session, who, "session.resize")
         size = actions.TerminalSize(asked.rows, asked.cols, asked.pixel_width, asked.pixel_height)
         with who.deferring_notices(asked.session):
-            await session.act(actions.Resize(size))
+            await session.act(actions.Resize(size), who.identity)
             return spec.Resized(True)
 
     @maps_errors
@@ -265,7 +274,7 @@ class AutomationService:
         session = self._sessions.find(asked.session)
         self.bindings.check(asked.session, "session.kill")
         with who.deferring_notices(asked.session):
-            await session.kill()
+            await session.kill(who.identity)
             return spec.Killed(True)
 
     @maps_errors
@@ -282,7 +291,7 @@ class AutomationService:
         """Take the exclusive right to type into a session, or release it."""
         self._sessions.find(asked.session)
         self.bindings.check(asked.session, "session.lease")
-        return spec.Leased(self._leases.ask(asked, who))
+        return self._leases.ask(asked, who)
 
     # For packages that build on sessions, such as adapters.
 
@@ -304,6 +313,8 @@ class AutomationService:
         if extension is not None:
             extension.opened(id, session)
         self.session_appeared(id)
+        for opener in [*self.openers]:
+            opener(id)
         return id, session
 
     def session_appeared(self, id: str) -> None:
@@ -324,6 +335,14 @@ class AutomationService:
         """Return the subscriptions that follow this session."""
         notices = (connection.notices for connection in self._connections.values())
         return tuple([one for one in notices if one is not None and one.follows(id)])
+
+    def session_ids(self) -> tuple[str, ...]:
+        """Return the ids of all sessions, also those of adapters, in numeric order."""
+        return self._sessions.ids()
+
+    def name_session(self, id: str, name: str) -> None:
+        """Give a session a name, which `session.list` tells beside its id."""
+        self._sessions.names[id] = name
 
     def find(self, id: str) -> tuple[PtySession, SessionReader]:
         """Return a session and its reader. Raises UnknownSession."""
@@ -367,7 +386,7 @@ class AutomationService:
         before `converse` has registered it."""
         if (known := self._connections.get(peer)) is None:
             known = self._connections[peer] = Connection(
-                peer, self.redactor, self.bindings.adapters
+                peer, self.redactor, self.bindings.adapters, identity=peer.identity
             )
         return known
 
@@ -393,6 +412,7 @@ class AutomationService:
             "session.wait": self.wait,
             "session.cancel_wait": self.cancel_wait,
             "session.scrollback": self.scrollback,
+            "session.inputs": self.inputs,
             "session.properties": self.properties,
             "session.lease": self.lease,
             **self._streams.handlers(),

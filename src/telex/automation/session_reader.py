@@ -6,8 +6,10 @@ that a repeated read costs only the changed rows.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from telex.automation import limits
@@ -15,7 +17,14 @@ from telex.automation import protocol as spec
 from telex.redaction import Redactor
 from telex.terminal import actions
 from telex.terminal import limits as terminal_limits
-from telex.terminal.redact import Masker, RedactedMoment, mask_rows, redact_values
+from telex.terminal.input_state import InputState
+from telex.terminal.redact import (
+    Masker,
+    RedactedMoment,
+    mask_rows,
+    masked_state,
+    redact_values,
+)
 from telex.terminal.transcript import strip_escapes
 
 if TYPE_CHECKING:
@@ -62,14 +71,27 @@ class SessionReader:
 
     def snapshot(self, cells: spec.Cells, redactor: Redactor | None) -> ScreenSnapshot:
         """Read the visible screen."""
+        self._session.note_use()
         self._session.mark_sequence()
+        state = self._session.input_state()
         seen = self._session.snapshot()
-        if (masker := self._masker_of(redactor)) is not None:
+        if redactor is not None and (masker := self._masker_of(redactor)) is not None:
             seen = masker.snapshot(seen, self._session.rows_above())
-        return self.to_wire(seen, cells)
+            state = masked_state(state, seen, redactor)
+        return self.to_wire(seen, cells, state)
+
+    def inputs(self, asked: spec.ReadInputs) -> spec.Inputs:
+        """Read who typed what. The text is always masked."""
+        found, dropped = self._session.inputs.read(self._default, asked.since, asked.limit)
+        inputs = [
+            spec.SessionInput(one.number, one.sequence, one.at, one.who, one.kind, text)
+            for one, text in found
+        ]
+        return spec.Inputs(tuple(inputs), dropped)
 
     def properties(self, redactor: Redactor | None) -> spec.Properties:
         """Read the state of the terminal that is not in its cells."""
+        self._session.note_use()
         screen, seen = self._session.screen, self._session.snapshot()
         if (masker := self._masker_of(redactor)) is not None:
             seen = masker.snapshot(seen, self._session.rows_above())
@@ -89,6 +111,7 @@ class SessionReader:
             clipboard=None if screen.clipboard is None else clean(screen.clipboard),
             links=tuple(links),
             palette=spec.ScreenPalette(**grounds, colours=colours),
+            clipboard_cut=screen.clipboard_cut,
         )
 
     def moment_keeper(self, redactor: Redactor | None) -> Callable[[LiveMoment], KeptMoment]:
@@ -97,7 +120,9 @@ class SessionReader:
         masker = self._masker_of(redactor)
         return lambda moment: moment.keep(redactor, masker)
 
-    def to_wire(self, seen: Snapshot, cells: spec.Cells) -> ScreenSnapshot:
+    def to_wire(
+        self, seen: Snapshot, cells: spec.Cells, state: InputState | UnsetType = UNSET
+    ) -> ScreenSnapshot:
         """Convert a snapshot to its wire type."""
         cursor = seen.cursor
         if cells == "full" and seen.size.rows * seen.size.cols > limits.CELLS_TOLD:
@@ -118,10 +143,12 @@ class SessionReader:
                 if cells == "runs"
                 else UNSET
             ),
+            input_state=state,
         )
 
     def transcript(self, asked: ReadTranscript, redactor: Redactor | None) -> spec.TranscriptText:
         """Read the printed text, all that is kept or from a cursor on."""
+        self._session.note_use()
         transcript = self._session.transcript
         begin = 0 if asked.cursor is None else asked.cursor
         if redactor is None:
@@ -133,6 +160,7 @@ class SessionReader:
 
     def scrollback(self, asked: ReadScrollback, redactor: Redactor | None) -> spec.Scrollback:
         """Read rows of the scrollback. A negative start counts from the newest."""
+        self._session.note_use()
         screen = self._session.screen
         total = screen.scrollback_length
         start = min(max(total + asked.start if asked.start < 0 else asked.start, 0), total)
@@ -174,7 +202,7 @@ class SessionReader:
 def evidence_data(found: Evidence, moment: KeptMoment, redactor: Redactor | None) -> dict[str, Any]:
     """Convert the evidence of a match to its wire form.
 
-    The capture of a pattern is sent if the redacted screen still shows it. The text of a predicate
+    A group of a pattern is sent if the redacted screen still shows it. The text of a predicate
     need not be on the screen: it is sent unless it quotes a hidden secret.
     """
     if redactor is None:
@@ -188,7 +216,15 @@ def evidence_data(found: Evidence, moment: KeptMoment, redactor: Redactor | None
         return redacted.shows(value) or not redacted.quotes_secret(value)
 
     def branch(one: Evidence) -> dict[str, Any]:
+        if one.kind == "input_wanted":
+            seen = masked_state(msgspec.convert(one.facts, InputState), moment.snapshot, redactor)
+            return {"kind": one.kind, **dataclasses.asdict(seen)}
         facts = redact_values(one.facts, redactor, own if one.kind == "lua" else kept)
+        if isinstance(groups := one.facts.get("groups"), dict):
+            facts["groups"] = {
+                name: redact_values(text, redactor, kept, "capture")
+                for name, text in groups.items()
+            }
         shape: dict[str, Any] = {"kind": one.kind, **facts}
         match one.matched:
             case None:

@@ -9,6 +9,8 @@ claims control strings of that session and adds variables and terminal attribute
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -40,6 +42,23 @@ def warm_up() -> None:
     ends sooner does not wait for the thread.
     """
     threading.Thread(target=load_module, args=("telex.terminal.session",), daemon=True).start()
+
+
+def _check_descriptors() -> None:
+    """Raise TooManySessions if this process has almost as many files open as the system allows."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed != resource.RLIM_INFINITY and _lowest_free() + limits.DESCRIPTORS_KEPT > allowed:
+        raise TooManySessions(
+            f"this process has almost all of its {allowed} files open, which is what the system "
+            "allows it; close sessions, or start it with a higher limit (ulimit -n)"
+        )
+
+
+def _lowest_free() -> int:
+    """Return the lowest number that no open file has: about as many are open."""
+    fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    os.close(fd)
+    return fd
 
 
 class SessionExtension(Protocol):
@@ -105,6 +124,8 @@ class SessionRegistry:
         self._sessions: dict[str, PtySession] = {}
         self._closing: set[PtySession] = set()
         self._count = 0
+        self.names: dict[str, str] = {}
+        """The names of sessions by id, for people; requests have the id."""
 
     def create(
         self,
@@ -118,6 +139,7 @@ class SessionRegistry:
             raise TooManySessions(
                 f"the server has its maximum of {limits.SESSIONS} sessions; close some"
             )
+        _check_descriptors()
         from telex.terminal.session import PtySession  # loads the emulator; see `warm_up`
 
         session = PtySession(
@@ -140,7 +162,8 @@ class SessionRegistry:
         except KeyError:
             known = self.ids()
             listed = f"there are {', '.join(known[:8])}" if known else "there are none"
-            raise UnknownSession(f"unknown session: {id}; {listed}") from None
+            named = [f"{id!r} is the name of {one}" for one in known if self.names.get(one) == id]
+            raise UnknownSession(f"unknown session: {id}; {(named or [listed])[0]}") from None
 
     def ids(self) -> tuple[str, ...]:
         return tuple(self._sessions)  # insertion order is the order of the numbers
@@ -148,6 +171,7 @@ class SessionRegistry:
     async def close(self, id: str) -> None:
         session = self.find(id)
         del self._sessions[id]
+        self.names.pop(id, None)
         self._closing.add(session)
         await session.close()
         self._closing.discard(session)

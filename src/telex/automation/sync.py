@@ -6,39 +6,41 @@ checks them. A test compares signatures and docstrings with `client`, name by na
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NoReturn
 
+from telex.automation.arguments import checks_arguments, unknown_attribute
 from telex.automation.client import ATTACH_CREDIT
-from telex.automation.keywords import suggests_keywords
 from telex.automation.portal import hides_frames
 
 if TYPE_CHECKING:
     import os
-    import re
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from telex import match
     from telex.automation import protocol as spec
+    from telex.automation.arguments import MouseButton, MouseKind, Signal
     from telex.automation.attachments import Attachment
-    from telex.automation.client import (
-        AsyncServer,
-        AsyncTerminal,
-        MouseButton,
-        MouseKind,
-        Signal,
-    )
+    from telex.automation.client import AsyncServer, AsyncTerminal
     from telex.automation.locators import Anchor, Locator
     from telex.automation.portal import Portal
-    from telex.automation.protocol import Matched, ScreenLink, ScreenPalette, ScreenSnapshot
+    from telex.automation.protocol import (
+        Matched,
+        ScreenLink,
+        ScreenPalette,
+        ScreenSnapshot,
+        SessionInput,
+    )
     from telex.automation.screen_search import Found
     from telex.automation.screenshot import ThemeName
     from telex.terminal import actions
+    from telex.terminal.input_state import InputState
     from telex.terminal.waits.matchers import Since
 
 __tracebackhide__ = hides_frames
 
 
+@checks_arguments
 class Terminal:
     """A program on a terminal: type, wait, read the screen.
 
@@ -59,6 +61,11 @@ class Terminal:
         self._portal = portal
         self._run = portal.run
         self.id = terminal.id
+
+    if not TYPE_CHECKING:  # type checkers know the names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise unknown_attribute(self, name)
 
     def __repr__(self) -> str:
         return repr(self._terminal).replace("Async", "", 1)
@@ -116,7 +123,6 @@ class Terminal:
         """
         return self._run(self._terminal.paste(text, bracketed=bracketed))
 
-    @suggests_keywords
     def click(
         self,
         row: int,
@@ -194,7 +200,7 @@ class Terminal:
     def wait(
         self,
         what: match.What,
-        timeout: float = 30.0,
+        timeout: float | None = None,
         *,
         since: Since | None = None,
         redact: bool | None = None,
@@ -203,7 +209,7 @@ class Terminal:
 
         Args:
             what: A text on the screen, a compiled `re` pattern, or a matcher of `telex.match`.
-            timeout: Seconds to wait.
+            timeout: Seconds to wait; None for the default of the terminal.
             since: A mark. Text that was on the screen at the mark, and the echo of what was typed
                 since then, do not match.
             redact: Mask secrets in the match; None for the default of the session. The message of
@@ -211,23 +217,23 @@ class Terminal:
 
         Returns:
             The match: its `evidence` has the kind of matcher and, of a pattern, the first group as
-            `capture`.
+            `capture`, and several or named ones as `groups`, by number ("1") and by name.
 
         Raises:
             TimedOut: Nothing matched in time. The message shows the nearest miss and the screen.
             SessionClosed: The program ended first.
-            Refused: The pattern is not valid RE2.
+            Refused: The pattern is not valid in RE2, which has no lookaround.
 
         Example:
             found = term.wait(telex.match.regex(r"version (\\S+)"))
         """
         return self._run(self._terminal.wait(what, timeout, since=since, redact=redact))
 
-    def wait_exit(self, timeout: float = 30.0) -> int | None:
+    def wait_exit(self, timeout: float | None = None) -> int | None:
         """Wait until the program ends.
 
         Args:
-            timeout: Seconds to wait.
+            timeout: Seconds to wait; None for the default of the terminal.
 
         Returns:
             The exit code, or None if a signal ended the program.
@@ -237,37 +243,37 @@ class Terminal:
         """
         return self._run(self._terminal.wait_exit(timeout))
 
-    def wait_idle(self, seconds: float = 0.25, timeout: float = 30.0) -> Matched:
+    def wait_idle(self, seconds: float = 0.25, timeout: float | None = None) -> Matched:
         """Wait until the screen has not changed, and nothing was typed, for some time.
 
         Use it where no text marks the end: it always costs that time.
 
         Args:
             seconds: How long the screen must not change.
-            timeout: Seconds to wait in all.
+            timeout: Seconds to wait in all; None for the default of the terminal.
 
         Raises:
             TimedOut: The screen did not stop changing.
         """
         return self._run(self._terminal.wait_idle(seconds, timeout))
 
-    def wait_gone(self, what: match.What, timeout: float = 30.0) -> Matched:
+    def wait_gone(self, what: match.What, timeout: float | None = None) -> Matched:
         """Wait until a text, a pattern or a matcher no longer matches.
 
         Args:
             what: A text on the screen, a compiled `re` pattern, or a matcher of `telex.match`.
-            timeout: Seconds to wait.
+            timeout: Seconds to wait; None for the default of the terminal.
 
         Raises:
             TimedOut: It is still there.
         """
         return self._run(self._terminal.wait_gone(what, timeout))
 
-    def wait_change(self, timeout: float = 30.0, *, since: Since | None = None) -> Matched:
+    def wait_change(self, timeout: float | None = None, *, since: Since | None = None) -> Matched:
         """Wait until the screen changes: its text, or a style.
 
         Args:
-            timeout: Seconds to wait.
+            timeout: Seconds to wait; None for the default of the terminal.
             since: A mark, or the sequence of a snapshot; None for now.
 
         Raises:
@@ -278,7 +284,7 @@ class Terminal:
 
     def find(
         self,
-        what: str | re.Pattern[str] | None = None,
+        what: match.What | None = None,
         *,
         bold: bool | None = None,
         dim: bool | None = None,
@@ -300,8 +306,8 @@ class Terminal:
         the terminal wrapped counts as one line.
 
         Args:
-            what: A text, a compiled `re` pattern for a part of a line, or None for any text of
-                that style.
+            what: A text, a pattern for a part of a line (compiled by `re` and read as RE2, as in
+                `wait`, or `telex.match.regex`), or None for any text of that style.
             bold: Whether every character is bold; likewise the next four.
             dim: Whether it is dim.
             italic: Whether it is italic.
@@ -318,6 +324,7 @@ class Terminal:
 
         Raises:
             ValueError: There is neither a text nor a style, or no such colour.
+            Refused: The pattern is not valid in RE2.
 
         Example:
             term.find("ready").wait()
@@ -346,7 +353,9 @@ class Terminal:
     def highlighted(self, *, redact: bool | None = None) -> Found | None:
         """Return the item that is shown in inverse, or None if it cannot be told.
 
-        Bars in the first and the last row do not count, if there is another item.
+        Where nothing is inverse, it is the item on a background that no other row has. Bars in the
+        first and the last row do not count, if there is another item. The screen is read at once;
+        to wait for a selection, use `find` with a style and `wait`.
 
         Args:
             redact: Mask secrets; None for the default of the session.
@@ -381,6 +390,22 @@ class Terminal:
         """
         return self._run(self._terminal.text(redact=redact))
 
+    def waiting_for(self, *, redact: bool | None = None) -> InputState:
+        """Return what the program waits for: a line, a password, a key, a menu, and so on.
+
+        Its `state` is "busy" while the program works, and "unknown" if nothing tells. `waiting`
+        says whether the program wants input; `prompt`, `choices` and `selected` what it asks.
+
+        Args:
+            redact: Mask secrets; None for the default of the session, see `telex.spawn`.
+
+        Example:
+            asked = term.waiting_for()
+            if asked.state == "password":
+                term.type("swordfish\\n")
+        """
+        return self._run(self._terminal.waiting_for(redact=redact))
+
     def title(self, *, redact: bool | None = None) -> str | None:
         """Return the window title that the program set, or None.
 
@@ -396,7 +421,9 @@ class Terminal:
     def clipboard(self, *, redact: bool | None = None) -> str | None:
         """Return the text that the program last copied (OSC 52), or None.
 
-        Nothing reaches your own clipboard, and the program cannot read it.
+        Nothing reaches your own clipboard, and the program cannot read it. Of a text of more than
+        1 MiB the beginning is kept, and a `UserWarning` says so. An empty text is that of a program
+        that cleared the clipboard.
 
         Args:
             redact: Mask secrets; None for the default of the session.
@@ -431,6 +458,23 @@ class Terminal:
             redact: Mask secrets; None for the default of the session, see `telex.spawn`.
         """
         return self._run(self._terminal.scrollback(redact=redact))
+
+    def inputs(self, *, since: int | None = None, limit: int = 100) -> tuple[SessionInput, ...]:
+        """Read who typed what: the last inputs of all clients, with their times and authors.
+
+        Args:
+            since: Only inputs after the one with this number.
+            limit: How many at most, up to 1024.
+
+        Returns:
+            The inputs in their order, numbered without gaps. Secrets are masked in their texts,
+            and a text that the terminal did not show is not kept.
+
+        Example:
+            for one in term.inputs():
+                print(one.at, one.who, one.kind, one.text)
+        """
+        return self._run(self._terminal.inputs(since=since, limit=limit))
 
     def screenshot(
         self,
@@ -473,7 +517,6 @@ class Terminal:
         """
         self._run(self._terminal.resize(rows=rows, cols=cols))
 
-    @suggests_keywords
     def record(
         self,
         path: str | os.PathLike[str] | None,
@@ -527,6 +570,7 @@ class Terminal:
         self._run(self._terminal.close())
 
 
+@checks_arguments
 class Server:
     """A connection to a running server. Leaving `with` closes the connection; the sessions
     of the server stay.
@@ -549,10 +593,9 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @suggests_keywords
     def spawn(
         self,
-        command: str | Sequence[str],
+        command: str | Sequence[str | os.PathLike[str]],
         *,
         cwd: str | os.PathLike[str] | None = None,
         env: Mapping[str, str | None] | None = None,

@@ -1,7 +1,8 @@
-"""The `telex` command: one file per command, and this one, which starts and ends them.
+"""The `telex` command: files with commands, and this one, which starts and ends them.
 
 `main` returns an exit code and never shows a traceback: 0 ok, 1 failed, 2 usage, 3 unsupported
-here, 5 no server, 124 timed out, 130 interrupted, 141 output closed (SIGPIPE), else the child's.
+here, 4 refused by policy, 5 no server, 124 timed out, 130 interrupted, 141 output closed
+(SIGPIPE), else the child's.
 A command returns its code (None is 0) or raises; `command_end` turns an exception into one line.
 Importing this module imports click alone: `LazyCommand` loads a command when it runs.
 """
@@ -33,7 +34,7 @@ def main(args: Sequence[str] | None = None) -> int:
             sys.stdout.flush()  # at exit, a full disk would end in a traceback
     # Every exception: Python would print a traceback.
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001
-        return _end(error)
+        return end_command(error)
     return code
 
 
@@ -50,7 +51,8 @@ def _run(args: list[str]) -> int:
         return root.invoke(context) or 0
 
 
-def _end(error: BaseException) -> int:
+def end_command(error: BaseException) -> int:
+    """Explain an exception that ends the process on stderr, and return the exit code."""
     how = command_end(error)
     if how.line is not None:
         if os.environ.get("TELEX_DEBUG") == "1":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,16 +14,18 @@ from telex.cli.console import explain
 from telex.cli.run import program
 
 if TYPE_CHECKING:
-    from telex.testing.codegen import CodegenLog
+    from telex.testing.codegen_log import CodegenLog
 
 HELP = """Run a program, and write a pytest test of what you do in it.
 
-The test types what you type and waits for what you saw before you went on. Press the key to mark a
-screen as a golden: enter a name, or Enter alone. FILE must not exist; its goldens are written to
-`__golden__` beside it. The last row of your terminal belongs to telex meanwhile.
+The test types what you type, clicks where you click, and waits for what you saw before you went on.
+Press the key to mark a screen as a golden: enter a name, or Enter alone. FILE must not exist; its
+goldens are written to `__golden__` beside it. The last row of your terminal belongs to telex
+meanwhile.
 
-What you type without echo, such as a password, is not written: the test reads it from the
-environment (SECRET_1 and so on). Secrets that telex recognises are masked in goldens.
+Secrets are not written: what you type without echo or as dots, and what telex recognises in a text
+or in the command. The test reads them from the environment (SECRET_1 and so on), and is skipped
+without them. They are masked in goldens.
 
 \b
   telex codegen -o test_todo.py -- python examples/todo.py
@@ -65,17 +68,44 @@ def command(
     from telex.passthrough.panel_view import run_with_panel
     from telex.testing.codegen_panel import CodegenPanel
 
-    if file.exists() and not force:
-        raise click.UsageError(f"{file} already exists; --force replaces it", context)
+    if problem := _place_problem(file, force):
+        raise click.UsageError(problem, context)
     test = name or re.sub(r"\W", "_", file.stem)
     if not test.isidentifier() or not test.startswith("test"):
         raise click.UsageError(f"{test!r} is not the name of a test; use --name test_…", context)
     pressed = control_key(key)
+    if pressed.fullmatch(b"\x03"):
+        raise click.UsageError(
+            f"{key} interrupts the program; choose another --key, such as ctrl_]", context
+        )
     panel = CodegenPanel(key, redactor_of(load_config(context).settings))
     explain(f"telex: {key} marks a golden; end the program to write {file}")
     code = run_with_panel(program, panel, pressed, {})
     _write(panel.log, program, file, test)
     return code
+
+
+def _place_problem(file: Path, force: bool) -> str:
+    """Return why the test cannot be written, before the person works for it; empty if it can."""
+    from telex.testing.golden_place import DIRECTORY
+
+    if file.suffix != ".py" or not file.stem.isidentifier():
+        return (
+            f"{file.name} is not a module that pytest imports; use letters, digits and _, as in "
+            "test_menu.py"
+        )
+    if file.exists() and not force:
+        return f"{file} already exists; --force replaces it"
+    for place in (file.parent / DIRECTORY / file.stem, file.parent / DIRECTORY, *file.parents):
+        if place.exists() and not place.is_dir():
+            return f"{place} is not a directory, as {file} needs it; move it, or use another -o"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=file.parent):
+            pass
+    except OSError as error:
+        return f"{file} cannot be written: {error.strerror}; use another -o"
+    return ""
 
 
 def _write(log: CodegenLog, program: tuple[str, ...], file: Path, test: str) -> None:
@@ -91,4 +121,5 @@ def _write(log: CodegenLog, program: tuple[str, ...], file: Path, test: str) -> 
         (directory / name).write_text(text, "utf-8", newline="\n")
     count = len(written.goldens)
     goldens = f" and {count} golden{'s' if count > 1 else ''}" if count else ""
-    explain(f"telex: wrote {file}{goldens}; run it with: pytest {file}")
+    secrets = "".join([f"{name}=… " for name in written.secrets])
+    explain(f"telex: wrote {file}{goldens}; run it with: {secrets}pytest {file}")

@@ -19,8 +19,9 @@ METHODS: Final = (
     *("adapter.start", "adapter.state", "adapter.transcript", "adapter.turn", "adapter.wait"),
     *("plugin.capabilities", "plugin.describe", "plugin.load", "plugin.unload"),
     *("plugin.validate_manifest", "server.capabilities", "server.set_notifications"),
-    *("session.attach", "session.cancel_wait", "session.close", "session.create"),
-    *("session.credit", "session.detach", "session.escape_reply", "session.input"),
+    *("session.attach", "session.attachments", "session.cancel_wait", "session.close"),
+    *("session.create", "session.credit", "session.detach", "session.escape_reply"),
+    *("session.input", "session.inputs"),
     *("session.kill", "session.lease", "session.list", "session.page_open"),
     *("session.properties", "session.record"),
     *("session.resize", "session.scrollback", "session.snapshot", "session.transcript"),
@@ -123,10 +124,11 @@ async def _listed(address: str) -> list[str]:
     import asyncio
 
     from telex.automation.dialer import dial
+    from telex.automation.protocol import SessionList
 
     async with asyncio.timeout(1.0), await dial(address) as peer:
-        answer: dict[str, list[str]] = await peer.call("session.list", {})
-        return answer["sessions"]
+        listed: SessionList = await peer.call("session.list", {}, returns=SessionList)
+        return [listed.names.get(id, id) for id in listed.sessions]
 
 
 def _manifests(place: Path) -> Iterable[Path]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from telex.cli.configuration import load_config
 from telex.cli.console import say, warn
@@ -118,6 +119,9 @@ def trust(where: Path | None) -> None:
     say(f"trusted {file.path}; it sets {', '.join(sets) or 'nothing'}")
     for rule in rules:
         say(f"  {rule}")
+    if "models" in layer.given:
+        for name, model in layer.given["models"].value.items():
+            say(f"  model {name}: {json.dumps(msgspec.to_builtins(model), ensure_ascii=False)}")
 
 
 @command.command()
@@ -156,7 +160,7 @@ def _said(where: Path | None) -> str:
 def _text(value: Value) -> str:
     if value.setting.secret and value.value:
         return f"({len(value.value)} hidden)"
-    return json.dumps(value.value, ensure_ascii=False)
+    return json.dumps(msgspec.to_builtins(value.value), ensure_ascii=False)
 
 
 def _origins(value: Value) -> str:
@@ -177,7 +181,7 @@ def _object(config: Config) -> dict[str, Any]:
 def _setting(value: Value) -> dict[str, Any]:
     hidden = len(value.value) if value.setting.secret else 0
     return {
-        "value": None if hidden else value.value,
+        "value": None if hidden else msgspec.to_builtins(value.value),
         "hidden": hidden,
         "origins": [{"source": str(one.source), "where": one.where} for one in value.origins],
     }

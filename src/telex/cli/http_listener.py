@@ -11,17 +11,16 @@ from starlette.responses import Response
 
 from telex.cli.console import explain
 from telex.transports import http
-from telex.transports.auth import Authenticator, token_from
+from telex.transports.auth import Authenticator, named_tokens, token_from
 from telex.transports.responses import ErrorPage, refuse
 from telex.transports.web_server import listen
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Mapping
 
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
-    from telex.rpc.channel import Channel
 
 _ADVICE: Final = (
     "This address is for programs; it has no page. A program sends the token that was printed when "
@@ -31,11 +30,12 @@ _ADVICE: Final = (
 
 @asynccontextmanager
 async def serve_http(
-    protocols: Mapping[str, Callable[[Channel], Awaitable[None]]],
+    protocols: Mapping[str, http.Serve | http.SessionProtocol | http.HttpProtocol],
     at: tuple[str, int],
     allow_remote: bool,
 ) -> AsyncIterator[None]:
-    """Serve each protocol at `/rpc/NAME` until the block ends. A random token is printed once."""
+    """Serve each protocol at `/rpc/NAME`, or at its own path, until the block ends. A random token
+    is printed once."""
     token = token_from(os.environ)
     app = Starlette(
         routes=http.routes(protocols),
@@ -44,14 +44,19 @@ async def serve_http(
     host, port = at
     async with listen(
         app,
-        auth=Authenticator(token),
+        auth=Authenticator(token, more_tokens=named_tokens(os.environ)),
         host=host,
         port=port,
         allow_remote=allow_remote,
         advice=lambda reason: _ADVICE,
     ) as address:
-        for name in protocols:
-            explain(f"telex: listening at {address.url}/rpc/{name}")
+        for name, one in protocols.items():
+            path = f"/rpc/{name}"
+            if isinstance(one, http.SessionProtocol):
+                path += "/SESSION"
+            elif isinstance(one, http.HttpProtocol):
+                path = one.path
+            explain(f"telex: listening at {address.url}{path}")
         if os.environ.get("TELEX_TOKEN"):
             explain("telex: the token is in TELEX_TOKEN")
         else:

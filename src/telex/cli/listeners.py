@@ -1,7 +1,8 @@
 """The listeners of one server: stdio, a unix socket, HTTP. They are opened and closed together.
 
-All listeners serve the same protocol, which `telex serve` or `telex agent` chooses. End of standard
-input ends the server only if stdio is the only listener.
+Standard input and output carry one protocol, which `telex serve` or `telex agent` chooses. The
+socket and HTTP carry all protocols. End of standard input ends the server only if stdio is the only
+listener.
 """
 
 from __future__ import annotations
@@ -10,22 +11,21 @@ import asyncio
 import logging
 import signal
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 from telex.cli.console import explain, printable
 from telex.transports.channels import FRAMINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
     from pathlib import Path
 
     from telex.redaction import Redactor
-    from telex.rpc.channel import Channel
+    from telex.transports.http import HttpProtocol, SessionProtocol
 
-
-if TYPE_CHECKING:
-    Converse = Callable[[Channel], Awaitable[None]]
+    Converse = Callable[[Any], Awaitable[None]]
+    """Serves one channel; that of a socket shows its first event too."""
 
 log = logging.getLogger("telex.serve")
 
@@ -43,23 +43,32 @@ class Listeners:
     framing: str = "ndjson"
 
 
+@dataclass(frozen=True, slots=True)
+class Conversations:
+    """The functions that serve one connection of each listener."""
+
+    stdio: Converse
+    socket: Converse | None = None
+    http: Mapping[str, Converse | SessionProtocol | HttpProtocol] = field(default_factory=dict)
+    """By the name of the protocol in the path."""
+
+
 async def serve_until_stopped(
-    protocol: str,
-    converse: Converse,
+    conversations: Conversations,
     listeners: Listeners,
+    stop: asyncio.Event,
     *,
     opened: Callable[[], None] = lambda: None,
     stopping: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Serve until a signal, or until end of standard input if stdio is the only listener.
-    `stopping` runs before the connections are closed."""
-    stop = asyncio.Event()
+    """Serve until `stop` is set, by a signal, or by end of standard input if stdio is the only
+    listener. `stopping` runs before the connections are closed."""
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
         loop.add_signal_handler(number, stop.set)
     try:
-        async with AsyncExitStack() as open_listeners, asyncio.TaskGroup() as conversations:
-            await _open(protocol, converse, listeners, open_listeners, conversations, stop)
+        async with AsyncExitStack() as open_listeners, asyncio.TaskGroup() as tasks:
+            await _open(conversations, listeners, open_listeners, tasks, stop)
             opened()
             await stop.wait()
             if stopping is not None:
@@ -73,41 +82,52 @@ async def serve_until_stopped(
 
 
 async def _open(
-    protocol: str,
-    converse: Converse,
+    conversations: Conversations,
     listeners: Listeners,
     open_listeners: AsyncExitStack,
-    conversations: asyncio.TaskGroup,
+    tasks: asyncio.TaskGroup,
     stop: asyncio.Event,
 ) -> None:
-    async def alone(channel: Channel) -> None:
-        try:
-            await converse(channel)
-        except Exception:  # a bug of ours ends this connection only
-            log.exception("a connection ended by an internal error")
-
     framing = FRAMINGS[listeners.framing]
-    if listeners.socket is not None:
+    if listeners.socket is not None and conversations.socket is not None:
         from telex.transports import unix
 
+        on_socket = _alone(conversations.socket)
         listener = unix.listen(
-            listeners.socket, lambda channel: conversations.create_task(alone(channel)), framing
+            listeners.socket, lambda channel: tasks.create_task(on_socket(channel)), framing
         )
         await open_listeners.enter_async_context(listener)
         explain(f"telex: listening at unix:{listeners.socket}")
     if listeners.http is not None:
         from telex.cli.http_listener import serve_http
+        from telex.transports.http import HttpProtocol, SessionProtocol
 
+        by_protocol = {
+            name: one if isinstance(one, (SessionProtocol, HttpProtocol)) else _alone(one)
+            for name, one in conversations.http.items()
+        }
         await open_listeners.enter_async_context(
-            serve_http({protocol: alone}, listeners.http, listeners.allow_remote)
+            serve_http(by_protocol, listeners.http, listeners.allow_remote)
         )
     if listeners.stdio:
         from telex.transports.stdio import open_stdio
 
         channel = await open_listeners.enter_async_context(open_stdio(framing))
-        talking = conversations.create_task(alone(channel))
+        talking = tasks.create_task(_alone(conversations.stdio)(channel))
         if listeners.socket is None and listeners.http is None:
             talking.add_done_callback(lambda _: stop.set())
+
+
+def _alone(converse: Converse) -> Callable[[Any], Coroutine[Any, Any, None]]:
+    """Return the function with an end of its own: a bug of ours ends this connection only."""
+
+    async def alone(channel: Any) -> None:
+        try:
+            await converse(channel)
+        except Exception:
+            log.exception("a connection ended by an internal error")
+
+    return alone
 
 
 # The log of a long-running command: on standard error, redacted.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
+import asyncio
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from telex.adapters.lua_plugin import LuaPlugin
-    from telex.adapters.server import AutomationServer
+    from telex.cli.agent.composition import Wanted
     from telex.cli.listeners import Listeners
+    from telex.config.load import Config
     from telex.config.places import Places
+    from telex.server.telex_server import ServerOptions
 
 
 # The adapters of `telex serve`: built-in ones, installed ones, and those named by --adapter.
@@ -66,7 +69,7 @@ program and exits. SIGINT and SIGTERM end it too.
 Built-in adapters, and those in the data directory (`telex doctor` shows where), are always loaded.
 
 A client of --http sends the token as `Authorization: Bearer`. The token is TELEX_TOKEN, or a random
-one that is printed at the start.
+one that is printed at the start; TELEX_TOKENS="NAME=TOKEN …" adds others with names.
 """
 
 
@@ -112,7 +115,7 @@ one that is printed at the start.
 @click.option(
     "--lenient",
     is_flag=True,
-    help="Serve requests with unknown parameters, and say so in `warnings` of the result.",
+    help="Serve requests with unknown parameters, and say so in `warnings` of the answer.",
 )
 @click.option(
     "--gateway-port",
@@ -121,6 +124,7 @@ one that is printed at the start.
     default=0,
     help="Port for the pages of sessions on 127.0.0.1; by default any free port.",
 )
+@click.option("--on-demand", is_flag=True, hidden=True)
 @click.pass_context
 def command(
     context: click.Context,
@@ -134,18 +138,18 @@ def command(
     allow_plugin_load: bool,
     lenient: bool,
     gateway_port: int,
+    on_demand: bool,
 ) -> None:
-    from telex.adapters.server import AutomationServer
-    from telex.cli.configuration import redactor_of
+    from telex.cli.agent.composition import Wanted
+    from telex.cli.configuration import flags_of, redactor_of
     from telex.cli.event_loop import run
     from telex.cli.listeners import Listeners, log_to_stderr
     from telex.config import places
-    from telex.escapes.escape_sessions import EscapeSessions
-    from telex.htty.session_pages import PagesExtension
+    from telex.server.mcp_policy import McpPolicy
+    from telex.server.telex_server import ServerOptions
 
     config = load_config(context)
-    redactor = redactor_of(config.settings)
-    log_to_stderr(config.settings.logging.level, redactor)
+    log_to_stderr(config.settings.logging.level, redactor_of(config.settings))
     found = places.find()
     path = None if socket is None else Path(socket) if socket else found.socket
     listeners = Listeners(
@@ -155,26 +159,72 @@ def command(
         allow_remote=allow_remote,
         framing=framing,
     )
-    plugins = served_plugins(found, adapters)
-    server = AutomationServer(
-        plugins,
-        redactor=redactor,
+    if on_demand:
+        os.chdir("/")  # the caller's directory may be removed or unmounted
+    options = ServerOptions(
+        plugins=served_plugins(found, adapters),
         may_load=allow_plugin_load,
         lenient=lenient,
-        extend=(EscapeSessions, partial(PagesExtension, port=gateway_port)),
+        gateway_port=gateway_port,
+        serial=serial,
+        mcp_policy=McpPolicy.of(config.settings.mcp_server),
+        on_demand=on_demand,
     )
-    run(_served(server, listeners, serial))
+    run(serve_telex(options, listeners, Wanted(flags_of(context), shared=True), config))
 
 
-async def _served(server: AutomationServer, listeners: Listeners, serial: bool) -> None:
-    """Serve, and end every program afterwards."""
+async def serve_everything(wanted: Wanted, listeners: Listeners) -> None:
+    """Serve every protocol, with the agent of `telex agent` and the defaults of `telex serve`."""
+    from telex.cli.configuration import redactor_of
+    from telex.cli.listeners import log_to_stderr
+    from telex.config import places
+    from telex.server.mcp_policy import McpPolicy
+    from telex.server.telex_server import ServerOptions
+
+    config = wanted.load()
+    log_to_stderr(config.settings.logging.level, redactor_of(config.settings))
+    options = ServerOptions(
+        plugins=served_plugins(places.find(), ()),
+        mcp_policy=McpPolicy.of(config.settings.mcp_server),
+    )
+    await serve_telex(options, listeners, wanted, config)
+
+
+async def serve_telex(
+    options: ServerOptions, listeners: Listeners, wanted: Wanted, config: Config
+) -> None:
+    """Serve every protocol until the server is stopped, and end every program afterwards."""
     from telex.automation.session_registry import warm_up
-    from telex.cli.listeners import serve_until_stopped
+    from telex.cli.agent.composition import served_agent
+    from telex.cli.configuration import redactor_of
+    from telex.cli.listeners import Conversations, serve_until_stopped
+    from telex.config import places
+    from telex.config.places import make_private
+    from telex.processes import guardian
+    from telex.processes.leftovers import end_leftovers
+    from telex.server.start import release_start_lock
+    from telex.server.telex_server import TelexServer
 
-    converse = partial(server.converse, one_at_a_time=serial)
+    if listeners.socket is not None:
+        runtime = str(make_private(places.find().runtime))
+        end_leftovers(runtime)
+        guardian.keep_ledger_in(runtime)
+    stop = asyncio.Event()
+    redactor = redactor_of(config.settings)
+    server = TelexServer(options, redactor, lambda: served_agent(wanted, config), stop.set)
+    conversations = Conversations(
+        server.converse_automation, server.converse_on_socket, server.on_http()
+    )
+
+    def opened() -> None:
+        if options.on_demand:
+            release_start_lock()
+        warm_up()
+
     try:
         await serve_until_stopped(
-            "automation", converse, listeners, opened=warm_up, stopping=server.leave
+            conversations, listeners, stop, opened=opened, stopping=server.leave
         )
     finally:
         await server.close()
+        guardian.remove_ledger()

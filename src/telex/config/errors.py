@@ -32,4 +32,24 @@ class WrongValue(ConfigError):
 
 
 class UnknownSetting(ConfigError):
-    """A flag names a setting that does not exist. (In a file this is only a warning.)"""
+    """A flag names a setting that does not exist, or a table of a model has an unknown member. (The
+    other parts of a file may have unknown keys, with a warning.)"""
+
+
+def kind_in_words(value: object) -> str:
+    """Name the kind of a value in TOML or JSON, for a message that must not quote the value."""
+    match value:
+        case None:
+            return "null"
+        case str():
+            return "text"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case list() | tuple():
+            return "a list"
+        case dict():
+            return "a table"
+        case _:
+            return "a date or a time"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from telex.config.errors import BrokenToml, UnknownSetting, Unreadable, WrongValue
+from telex.config.errors import BrokenToml, UnknownSetting, Unreadable, WrongValue, kind_in_words
 from telex.config.settings import TABLE, Setting, Settings
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def from_file(content: bytes, origin: Origin) -> Layer:
 def from_environment(environ: Mapping[str, str]) -> Layer:
     """Read `TELEX_<SECTION>_<KEY>`. An empty variable counts as unset, as with XDG variables."""
     given: dict[str, Given] = {}
-    known = {setting.variable: setting for setting in TABLE.values()}
+    known = {one.variable: one for one in TABLE.values() if one.read is None}
     for variable, setting in known.items():
         if text := environ.get(variable):
             origin = Origin(Source.ENVIRONMENT, variable)
@@ -105,6 +105,8 @@ def from_flags(pairs: Iterable[tuple[str, str]], flag: str = "--set") -> Layer:
     for key, text in pairs:
         if key not in TABLE:
             raise UnknownSetting(f"unknown setting {key}{_hint(key)}")
+        if TABLE[key].read is not None:
+            raise UnknownSetting(f"{key} can only be set in a file; see `telex config path`")
         given[key] = Given(_from_text(TABLE[key], text, key), Origin(Source.FLAG, flag))
     return Layer(given)
 
@@ -143,6 +145,9 @@ def _effective(setting: Setting, stack: tuple[Layer, ...]) -> Value:
         return Value(setting, setting.default, (Origin(Source.DEFAULT),))
     if not setting.adds_up:
         return Value(setting, given[-1].value, (given[-1].origin,))
+    if setting.read is not None:
+        tables = {name: table for one in given for name, table in one.value.items()}
+        return Value(setting, tables, tuple(one.origin for one in given))
     joined = dict.fromkeys(item for one in given for item in one.value)
     return Value(setting, tuple(joined), tuple(one.origin for one in given))
 
@@ -201,6 +206,8 @@ def _from_text(setting: Setting, text: str, where: str) -> Any:
 
 
 def _typed(setting: Setting, value: object, where: str) -> Any:
+    if setting.read is not None:
+        return setting.read(value, where)
     try:
         return msgspec.convert(value, setting.type)
     except msgspec.ValidationError:
@@ -222,19 +229,9 @@ def _shown(value: object) -> str:
 
 
 def _kind(value: object) -> str:
-    match value:
-        case str():
-            return "text"
-        case bool():
-            return "true or false"
-        case int() | float():
-            return "a number"
-        case list():
-            return "a list holding " + ", ".join(sorted({_kind(item) for item in value}))
-        case dict():
-            return "a table"
-        case _:
-            return "a date or a time"
+    if isinstance(value, list):
+        return "a list holding " + ", ".join(sorted({_kind(item) for item in value}))
+    return kind_in_words(value)
 
 
 def _hint(key: str) -> str:

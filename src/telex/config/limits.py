@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from telex.config import runtime_directory
 from telex.wire.limits import MIB, limit
 
 SOCKET_PATH_BYTES: Final = limit(
     "SOCKET_PATH_BYTES",
-    103,
+    runtime_directory.SOCKET_PATH_BYTES,
     "bytes",
     "A unix socket's path. macOS has room for 104 with the final NUL, Linux for 108; the smaller "
     "fits both, so the same environment gives the same path everywhere.",

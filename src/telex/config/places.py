@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import stat
 import tempfile
@@ -18,7 +17,12 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from telex.config.errors import BadPlace, NotPrivate, Unreadable
-from telex.config.limits import CONFIG_FILE_BYTES, SOCKET_PATH_BYTES
+from telex.config.limits import CONFIG_FILE_BYTES
+from telex.config.runtime_directory import (
+    SOCKET_NAME,
+    runtime_directory,
+    temporary_directory,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,6 +67,11 @@ class Places:
         return self.state / "telex.db"
 
     @property
+    def keys(self) -> Path:
+        """The file with the keys of language models that `telex agent login` stored."""
+        return self.state / "keys.json"
+
+    @property
     def logs(self) -> Path:
         return self.state / "logs"
 
@@ -77,17 +86,15 @@ class Places:
 
     @property
     def socket(self) -> Path:
-        return self.runtime / "telex.sock"
+        return self.runtime / SOCKET_NAME
 
 
 def places(environ: Mapping[str, str], bases: Bases) -> Places:
     """Return the directories. `TELEX_HOME` overrides all; else the platform's directories apply."""
     if home := environ.get("TELEX_HOME"):
         root = _absolute("TELEX_HOME", home)
-        runtime = _short_enough(root / "run", bases.user)
-        return Places(root, root / "data", root / "state", runtime)
-    runtime = _short_enough(_runtime(environ, bases), bases.user)
-    return Places(bases.config, bases.data, bases.state, runtime)
+        return Places(root, root / "data", root / "state", _runtime(environ, bases))
+    return Places(bases.config, bases.data, bases.state, _runtime(environ, bases))
 
 
 def find(environ: Mapping[str, str] = os.environ) -> Places:
@@ -96,22 +103,8 @@ def find(environ: Mapping[str, str] = os.environ) -> Places:
 
 
 def _runtime(environ: Mapping[str, str], bases: Bases) -> Path:
-    given = environ.get("XDG_RUNTIME_DIR", "")
-    if given.startswith("/"):  # the XDG specification says to ignore relative paths
-        return Path(given) / "telex"
-    # A job started by cron has no XDG_RUNTIME_DIR, and must still find the server of a login.
-    if bases.runtime is not None:
-        return bases.runtime / "telex"
-    return bases.temporary / f"telex-{bases.user}"
-
-
-def _short_enough(wanted: Path, user: int) -> Path:
-    """Return the wanted directory, or a short one if a socket's path in it would be too long."""
-    if len(os.fsencode(wanted / "telex.sock")) <= SOCKET_PATH_BYTES:
-        return wanted
-    digest = hashlib.sha256(os.fsencode(wanted)).hexdigest()[:12]
-    # Not TMPDIR, which may be the long part. Every user of the directory checks that it is private.
-    return Path("/tmp") / f"telex-{user}-{digest}"  # noqa: S108
+    login = None if bases.runtime is None else str(bases.runtime)
+    return Path(runtime_directory(environ, login, str(bases.temporary), bases.user))
 
 
 def _absolute(variable: str, path: str) -> Path:
@@ -122,8 +115,6 @@ def _absolute(variable: str, path: str) -> Path:
 
 def _bases() -> Bases:
     # Imported here: it takes 20 ms, which commands that need no places should not pay.
-    import tempfile
-
     from platformdirs import PlatformDirs
 
     dirs = PlatformDirs("telex", appauthor=False)
@@ -134,7 +125,7 @@ def _bases() -> Bases:
         state=dirs.user_state_path,
         # Not platformdirs' own value: it warns on stderr and may raise, and we only want to check.
         runtime=login if os.access(login, os.W_OK | os.X_OK) else None,
-        temporary=Path(tempfile.gettempdir()),
+        temporary=Path(temporary_directory(os.environ)),
         user=os.getuid(),
     )
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import builtins
 import typing
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
+
+from telex.config.model_settings import ModelSection, read_models
 
 
 class Logging(Struct, frozen=True):
@@ -50,6 +53,39 @@ class AgentSettings(Struct, frozen=True):
             description="Names of the plugins whose tools the agent has; see `telex plugin list`."
         ),
     ] = ()
+    model: Annotated[
+        str,
+        Meta(
+            description="Name of the model that the agent uses, of those that `telex agent models` "
+            "lists. By default the first of them."
+        ),
+    ] = ""
+
+
+class McpServerSettings(Struct, frozen=True):
+    """The section `[mcp_server]` of `config.toml`. An entry is the name of a program, its path, or
+    `*` for all."""
+
+    allow: Annotated[
+        tuple[str, ...],
+        Meta(description="Programs that MCP clients may use; if there are none, all."),
+    ] = ()
+    deny: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Programs that MCP clients may not use. The lists of all sources are "
+            "joined.",
+            extra={"adds_up": True},
+        ),
+    ] = ()
+    confirm: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Programs that an MCP client may open once the person has agreed. The "
+            "lists of all sources are joined.",
+            extra={"adds_up": True},
+        ),
+    ] = ()
 
 
 class Settings(Struct, frozen=True):
@@ -62,6 +98,15 @@ class Settings(Struct, frozen=True):
     logging: Logging = Logging()
     redaction: Redaction = Redaction()
     agent: AgentSettings = AgentSettings()
+    mcp_server: McpServerSettings = McpServerSettings()
+    models: Annotated[
+        dict[str, ModelSection],
+        Meta(
+            description="Language models, each a table `[models.NAME]`; see the reference of "
+            "models. The tables of all files are joined.",
+            extra={"adds_up": True, "read": read_models},
+        ),
+    ] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +120,11 @@ class Setting:
     secret: bool
     """Whether the value is never shown."""
     adds_up: bool
-    """Whether the lists of several sources are joined. Otherwise the strongest source would replace
-    the others: a project must not make telex forget the secrets that its user listed."""
+    """Whether the lists or tables of several sources are joined. Otherwise the strongest source
+    would replace the others: a project must not make telex forget the secrets that its user
+    listed."""
+    read: Callable[[object, str], Any] | None = None
+    """Reads a value of tables, given the place for its errors. Only files can have such a value."""
 
     @property
     def variable(self) -> str:
@@ -100,6 +148,8 @@ def _in_words(kind: Any) -> str:
             return "one of " + ", ".join(get_args(kind))
         case builtins.tuple:
             return f"a list, each {_in_words(get_args(kind)[0])}"
+        case builtins.dict:
+            return "tables"
         case other:
             raise TypeError(f"no words yet for a setting of type {other}")
 
@@ -119,7 +169,8 @@ def _setting(key: str, field: msgspec.structs.FieldInfo) -> Setting:
     kind, meta = get_args(field.type)
     marks = meta.extra or {}
     secret, adds_up = marks.get("secret", False), marks.get("adds_up", False)
-    return Setting(key, kind, field.default, meta.description, secret, adds_up)
+    default = field.default if field.default_factory is msgspec.NODEFAULT else {}
+    return Setting(key, kind, default, meta.description, secret, adds_up, marks.get("read"))
 
 
 TABLE: Final = _table(Settings)

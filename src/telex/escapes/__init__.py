@@ -11,7 +11,7 @@ and events in the same way. The spec is `docs/specs/json_escapes.md`; packets an
 The terminal's side:
     server          the handlers, and the surface on which they act
     inband          the channel through a program's terminal, and its dialect
-    gate            decides every guarded command: by `policy`, or by the person; `audit` logs it
+    gate            decides every guarded command: by `policy`, or by the person; and logs it
     input_events    parses terminal input into events; subscriptions has the subscribers
     escape_sessions, session_responder   the terminal's side in a session of terminal automation
 The program's side:
@@ -20,7 +20,7 @@ The program's side:
     terminal_discovery   finds the peer: the terminal, the one behind tmux, or a socket; probe
                     has the queries for it
     own_tty         takes the program's terminal, and restores it
-    tty_channel     the channel on it; program_dialect keeps frames within the terminal's limit
+    tty_channel     the channel on it, and its dialect: frames within the terminal's limit
 """
 
 from __future__ import annotations
@@ -58,20 +58,7 @@ _MODULES = {
 }
 """The module of each public name, imported when the name is first used."""
 
-__all__ = [
-    "AnsweringTerminal",
-    "AsyncAnsweringTerminal",
-    "CallError",
-    "CallTimedOut",
-    "FileCutShort",
-    "FrameTooLarge",
-    "NoTerminal",
-    "NotSupported",
-    "NotTaken",
-    "RpcError",
-    "TerminalEvent",
-    "connect",
-]
+__all__ = [*_MODULES]
 
 
 def __getattr__(name: str) -> Any:

@@ -46,15 +46,7 @@ from telex.rpc.methods import Methods
 from telex.rpc.peer import DEFAULT_TIMEOUT
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        AsyncGenerator,
-        AsyncIterable,
-        AsyncIterator,
-        Awaitable,
-        Callable,
-        Iterator,
-        Mapping,
-    )
+    from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Mapping
 
     from telex.rpc.channel import Channel
     from telex.rpc.methods import Handler

@@ -16,10 +16,16 @@ from telex.automation import protocol as spec
 from telex.automation.error_map import maps_errors
 from telex.automation.notices import Connection
 from telex.rpc.errors import Condition, RpcError
+from telex.terminal.input_log import AuthoredInput
 
 if TYPE_CHECKING:
     from telex.automation.server import AutomationService
     from telex.escapes.session_responder import SessionResponder
+    from telex.rpc.channel import Channel
+
+
+class NoEscapes(Exception):
+    """The session was created without escapes."""
 
 
 class EscapeSessions:
@@ -38,14 +44,27 @@ class EscapeSessions:
     @maps_errors
     def escape_reply(self, asked: spec.EscapeReply, who: Connection) -> spec.EscapeReplied:
         """Reply to a command that the program sent to its terminal."""
-        self._automation.writable(asked.session, who, "session.escape_reply")
-        answering = self._answering.get(asked.session)
-        if answering is None:
-            raise RpcError(
-                Condition.PARAMS, "this session has no escapes; create it with `escapes: true`"
-            )
+        session = self._automation.writable(asked.session, who, "session.escape_reply")
+        try:
+            self.check(asked.session)
+        except NoEscapes as error:
+            raise RpcError(Condition.PARAMS, str(error)) from None
         _check(asked)
-        return spec.EscapeReplied(answering.reply(asked))
+        accepted = self._answering[asked.session].reply(asked)
+        if accepted:
+            session.log_input(AuthoredInput(who.identity, "escape_reply", asked.resid))
+        return spec.EscapeReplied(accepted)
+
+    def check(self, session: str) -> None:
+        """Raise UnknownSession, or NoEscapes if the session was created without escapes."""
+        self._automation.find(session)
+        if session not in self._answering:
+            raise NoEscapes(f"{session} has no escapes; create it with `escapes: true`")
+
+    async def serve(self, session: str, channel: Channel) -> None:
+        """Serve JSON escapes of a program that is connected otherwise than through the terminal of
+        the session, on which its commands take effect."""
+        await self._answering[session].serve(channel)
 
     async def close(self) -> None:
         for id in [*self._answering]:

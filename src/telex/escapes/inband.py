@@ -29,10 +29,11 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from telex.escapes import limits
-from telex.escapes.program_dialect import TOO_LARGE
+from telex.escapes.protocol import TOO_LARGE
 from telex.rpc import limits as rpc_limits
 from telex.rpc.dialects.json_escapes import JsonEscapes, WaveEscapes
 from telex.rpc.errors import Condition, Problem
+from telex.rpc.identity import UNKNOWN
 from telex.rpc.messages import (
     Batch,
     Cancel,
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from telex.rpc.channel import Receiver
-    from telex.wire.events import Fault
 
 
 REFUSALS: Final = 100
@@ -363,6 +363,7 @@ class InBandChannel:
     """The channel through one terminal, for a `Peer` with its `dialect`."""
 
     binary = False
+    identity = UNKNOWN
 
     def __init__(
         self,

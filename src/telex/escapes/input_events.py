@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar, cast, get_args
 import msgspec
 
 from telex.escapes import limits
-from telex.escapes.commands.event_types import (
+from telex.escapes.commands.core import (
     Button,
     ColorScheme,
     FocusEvent,

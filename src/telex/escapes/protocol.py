@@ -19,6 +19,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from telex.escapes import limits
+from telex.rpc.errors import Problem
 from telex.terminal import limits as terminal_limits
 
 ATTRIBUTE: Final = 23198
@@ -50,6 +51,8 @@ ECUNSUP: Final = "ECUNSUP"
 """A known command that this terminal does not support."""
 ECCLOSED: Final = "ECCLOSED"
 """The peer has disconnected, or is about to."""
+
+TOO_LARGE: Final = Problem(ECLIMIT, "The response is too large for a frame.")
 
 
 END: Final = r"(?![\s\S])"

@@ -11,6 +11,7 @@ The package `terminal` does not know this module: `escape_sessions` adds it.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator
@@ -22,8 +23,7 @@ from msgspec import Raw
 
 from telex.automation import protocol as spec
 from telex.escapes.commands import core
-from telex.escapes.commands.core import TermReport, TermReported
-from telex.escapes.commands.event_types import TerminalResizeEvent
+from telex.escapes.commands.core import TerminalResizeEvent, TermReport, TermReported
 from telex.escapes.escape_sessions import reply_bytes
 from telex.escapes.gate import Gate
 from telex.escapes.inband import InBandChannel
@@ -34,6 +34,7 @@ from telex.escapes.server import TerminalService, unsupported
 from telex.escapes.subscriptions import Subscriptions, mode_switches
 from telex.processes.proc import answerable_group
 from telex.rpc.dialects import strict_json
+from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.errors import Condition, RpcError
 from telex.rpc.handler_tasks import CallContext
 from telex.rpc.inbox import Inbox
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from telex.escapes.commands.dec_modes import QueryMode
     from telex.escapes.gate import GateDecision
     from telex.escapes.server import SurfaceHandler
+    from telex.rpc.channel import Channel
     from telex.terminal.cells import Size
     from telex.terminal.session import PtySession
     from telex.wire.escape import Claim
@@ -123,6 +125,8 @@ class SessionResponder:
         self._sessions = sessions
         self._open: dict[str, Inbox[spec.EscapeReply]] = {}
         """The commands that wait for a client's reply, by id."""
+        self._elsewhere: set[Peer] = set()
+        """The peers of programs that are connected otherwise than through the terminal."""
         self._missed: WeakSet[Notices] = WeakSet()
         """The clients that missed a notification."""
         self.claimants: Mapping[Claim, Callable[[Claimed], None]] = {
@@ -146,7 +150,7 @@ class SessionResponder:
             SessionSurface(session),
             Gate(Policy(), None, _decided),
             origin=lambda call: origin,
-            events=SessionEvents(session, self.channel),
+            events=SessionEvents(session, self.channel, lambda call: call.peer is self.peer),
             extra=self._ask_clients,
             htty=self._htty,
         )
@@ -170,8 +174,19 @@ class SessionResponder:
             inbox.end()
         return True
 
+    async def serve(self, channel: Channel) -> None:
+        """Serve a program that is connected otherwise than through the terminal. It can send every
+        command that this service knows; events are sent to the program in the terminal only."""
+        peer = Peer(channel, JsonEscapes(), self._methods, redact=self._redact, pause_reading=True)
+        self._elsewhere.add(peer)
+        try:
+            await peer.closed()
+        finally:
+            self._elsewhere.discard(peer)
+            await peer.close()
+
     async def close(self) -> None:
-        await self.peer.close()
+        await asyncio.gather(*[peer.close() for peer in (self.peer, *self._elsewhere)])
 
     def _claimed(self, string: Claimed) -> None:
         if string.claim == json_escape.TO_TERMINAL and (listeners := self._listeners(self._id)):
@@ -192,7 +207,7 @@ class SessionResponder:
 
     async def _ask_clients(self, data: Raw, call: CallContext) -> AsyncIterator[object]:
         """Yield the replies of a client. The peer cancels this at the deadline."""
-        if call.id is None or not self._listeners(self._id):
+        if call.peer is not self.peer or call.id is None or not self._listeners(self._id):
             raise RpcError.carrying(self._methods.unknown(call.method))
         id = str(call.id)
         inbox = self._open[id] = Inbox()
@@ -267,9 +282,13 @@ class SessionEvents:
         {"event:key", "event:mouse", "event:mouseclick", "event:paste", RESIZE}
     )
 
-    def __init__(self, session: PtySession, channel: InBandChannel) -> None:
+    def __init__(
+        self, session: PtySession, channel: InBandChannel, in_band: Callable[[CallContext], bool]
+    ) -> None:
+        """`in_band` returns whether a request came through the terminal."""
         self._session = session
         self._channel = channel
+        self._in_band = in_band
         self._subscriptions = Subscriptions()
         self._parser = InputParser()
         self._size = session.size
@@ -278,7 +297,7 @@ class SessionEvents:
         self._needed: frozenset[int] = frozenset()
 
     def subscribe(self, events: tuple[str, ...], call: CallContext) -> frozenset[str]:
-        asker = self._channel.dialect.asker(call.id)
+        asker = self._asker(call)
         group = self._session.pty.foreground()
         if call.id is None or asker is None or asker != group:  # it would not receive events
             return frozenset()
@@ -290,10 +309,13 @@ class SessionEvents:
         return found
 
     def unsubscribe(self, events: tuple[str, ...], call: CallContext) -> frozenset[str]:
-        asker = self._channel.dialect.asker(call.id)
-        left = self._subscriptions.unsubscribe(asker, events)
+        left = self._subscriptions.unsubscribe(self._asker(call), events)
         self._switch()
         return left
+
+    def _asker(self, call: CallContext) -> int | None:
+        """Return the process group that sent a request in band; None for any other request."""
+        return self._channel.dialect.asker(call.id) if self._in_band(call) else None
 
     def _begin(self) -> None:
         session = self._session

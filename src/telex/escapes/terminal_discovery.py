@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from telex.escapes.errors import NoTerminal, NotSupported
 from telex.escapes.own_tty import OwnTty
 from telex.escapes.probe import TMUX, MultiplexerWrap, RoundTrip, multiplexer
-from telex.escapes.program_dialect import ProgramDialect
 from telex.escapes.protocol import ATTRIBUTE
-from telex.escapes.tty_channel import TtyChannel
+from telex.escapes.tty_channel import ProgramDialect, TtyChannel
 from telex.processes.shielded import run_shielded
 from telex.rpc.errors import CallError, RpcError
 from telex.rpc.peer import DEFAULT_TIMEOUT, Peer

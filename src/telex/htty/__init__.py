@@ -10,10 +10,10 @@ server, the terminal is the client.
     tty_stream      the program's end of the byte stream; page_tty: its terminal
     asgi            the ASGI server; asgi_messages: scopes and responses
     static_files reverse_proxy key_filter   for `telex htty serve`
-    client          the terminal's side: where a connection begins and ends
-    tty_writer      bytes into the program's terminal; process_group: whether the program is alive
+    client          the terminal's side: where a connection begins and ends, and its processes
+    tty_writer      bytes into the program's terminal
     session_pages   the terminal's side in an automation session
-    byte_stream chunk_stream   the byte streams below HTTP/2
+    chunk_stream    the byte stream below HTTP/2, in chunks
     errors          exceptions
     h2/ gateway/ tools/        HTTP/2; the web server for browsers; `telex htty check|bridge|dump`
 """
@@ -41,7 +41,7 @@ _MODULES = {
 }
 """The public names, loaded on first use."""
 
-__all__ = ["Ended", "NoPages", "TtyStream", "open_stream", "run", "serve"]
+__all__ = [*_MODULES]
 
 
 def __getattr__(name: str) -> Any:

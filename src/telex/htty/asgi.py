@@ -34,8 +34,7 @@ from telex.htty.h2.http2_websocket import Side, WebSocketClose, WebSocketStream
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message
 
-    from telex.htty.byte_stream import ByteStream
-    from telex.htty.h2.http_stream import HttpStream
+    from telex.htty.h2.http_stream import ByteStream, HttpStream
 
 
 log = logging.getLogger("telex.htty")

@@ -32,7 +32,7 @@ from telex.escapes.own_tty import OwnTty, terminal_path
 from telex.htty import limits
 from telex.htty.support import STDIN, STDOUT, NoPages
 from telex.processes import guardian, proc
-from telex.processes.terminal_restore import TerminalState
+from telex.processes.ledger import TerminalState
 
 if TYPE_CHECKING:
     import asyncio

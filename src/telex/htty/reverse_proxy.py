@@ -27,7 +27,7 @@ from telex.htty import limits
 from telex.htty.asgi_messages import end_to_end_headers, header_values
 from telex.htty.errors import NoUpstream
 from telex.htty.static_files import html_page
-from telex.transports.http_client import OneLengthTransport
+from telex.transports.http_messages import length_fault
 from telex.transports.websocket import quiet_logger
 
 if TYPE_CHECKING:
@@ -261,6 +261,18 @@ async def _refuse(send: Send, status: int, headers: Fields, body: bytes) -> None
 
 _CONNECT_SECONDS: Final = 5.0
 _AGAIN: Final = '<meta http-equiv="refresh" content="2">'
+
+
+class OneLengthTransport(httpx.AsyncHTTPTransport):
+    """Connections that refuse a response with two lengths (see `http_messages`)."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Raise `httpx.RemoteProtocolError` for such a response, as for any malformed one."""
+        response = await super().handle_async_request(request)
+        if why := length_fault([(name.lower(), value) for name, value in response.headers.raw]):
+            await response.aclose()
+            raise httpx.RemoteProtocolError(f"the response has no clear end: {why}")
+        return response
 
 
 class ReverseProxy:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from telex.htty import limits
 from telex.processes.proc import answerable_group
@@ -32,8 +32,7 @@ from telex.wire import limits as wire_limits
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from telex.terminal.line_discipline import LineSettings
-    from telex.terminal.pty import ReadNotifier
+    from telex.terminal.pty import Pty
 
 POLL_SECONDS: Final = 0.1
 _SOON_SECONDS: Final = 0.001
@@ -41,23 +40,7 @@ LAST_SECONDS: Final = 0.25
 """Deadline of the final bytes. A program that reads needs less, and another may prompt next."""
 
 
-class PtyLike(Protocol):
-    """A program's terminal; `terminal.pty.Pty` is one."""
-
-    @property
-    def unsent(self) -> int: ...
-    @property
-    def paused(self) -> bool: ...
-    def write(self, data: bytes) -> None: ...
-    def unread(self) -> int: ...
-    def notify_read(self, callback: Callable[[], None]) -> ReadNotifier | None: ...
-    def discard(self) -> None: ...
-    async def drained(self) -> None: ...
-    def foreground(self) -> int | None: ...
-    def line_settings(self) -> LineSettings: ...
-
-
-def reads_raw_input(pty: PtyLike, group: int) -> bool:
+def reads_raw_input(pty: Pty, group: int) -> bool:
     """Whether that group reads the typed bytes, unbuffered and without echo."""
     if pty.foreground() != group or answerable_group(group) is None:
         return False
@@ -71,7 +54,7 @@ class TtyWriter:
 
     def __init__(
         self,
-        pty: PtyLike,
+        pty: Pty,
         group: int,
         alive: Callable[[], bool],
         lost: Callable[[], None],

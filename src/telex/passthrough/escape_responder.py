@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from telex.config import places
 from telex.escapes import limits as escapes_limits
-from telex.escapes.audit import AuditLog, audit_file
 from telex.escapes.commands import core
 from telex.escapes.commands.core import TermReport, TermReported
-from telex.escapes.gate import Gate, GateDecision, GateQuestion, PersonAnswer
+from telex.escapes.gate import AuditLog, Gate, GateDecision, GateQuestion, PersonAnswer, audit_file
 from telex.escapes.inband import InBandChannel
 from telex.escapes.policy import Policy, RequestOrigin
 from telex.escapes.server import TerminalService

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from telex.escapes.commands.event_types import RevokedEvent, TerminalResizeEvent
+from telex.escapes.commands.core import RevokedEvent, TerminalResizeEvent
 from telex.escapes.input_events import EVENT_NAMES, MOUSE_CLICK, InputParser, to_notifications
 from telex.escapes.subscriptions import REVOKED, Subscriptions, mode_switches
 from telex.rpc.messages import Notification

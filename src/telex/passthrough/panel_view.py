@@ -16,13 +16,14 @@ import asyncio
 import contextlib
 import re
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from telex.passthrough.person_terminal import PersonTerminal, is_shown, terminal_size
 from telex.passthrough.terminal_io import InputReader, OutputWriter
 from telex.terminal.cells import Cursor, Size
+from telex.terminal.emulator import cell_pixels
 from telex.terminal.pictures.layout import inert
 from telex.terminal.pictures.text import ansi_row
 from telex.terminal.pty import InputQueueFull, Program
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 
     from telex.processes.child import Exit
-    from telex.terminal.cells import Row, Size
+    from telex.terminal.cells import Row
 
 
 FRAME_SECONDS: Final = 1 / 60
@@ -243,7 +244,7 @@ class PanelView:
                 self.changed()
 
     def _write_to_program(self, data: bytes) -> None:
-        if data := without_mouse_below(data, self._modes, self._size):
+        if data := mouse_for_program(data, self._modes, self._size):
             try:
                 self.session.send_input(data)
             except InputQueueFull:
@@ -307,7 +308,7 @@ class PanelView:
             self._modes = InputModes()
             cursor = Cursor(self._size.rows, min(len(answer), self._size.cols - 1))
         rows = (*screen.rows(), *self._panel_rows())[: self._height]
-        if data := self._painter.paint(rows, cursor, self._modes):
+        if data := self._painter.paint(rows, cursor, self._modes.in_cells):
             self._writer.write(data)
 
     def _panel_rows(self) -> tuple[Row, ...]:
@@ -350,8 +351,10 @@ def _exit_code(ended: Exit) -> int:
 
 KEYPAD: Final = 66
 MOUSE: Final = frozenset({9, 1000, 1002, 1003})
+SGR: Final = 1006
+URXVT: Final = 1015
 PIXELS: Final = 1016
-MIRRORED: Final = frozenset({1, KEYPAD, *MOUSE, 1004, 1006, 1015, PIXELS, 2004})
+MIRRORED: Final = frozenset({1, KEYPAD, *MOUSE, 1004, SGR, URXVT, PIXELS, 2004})
 """Private modes that change how a terminal reports keys, the mouse, focus and pastes. Not 1005,
 whose mouse reports cannot be distinguished from text."""
 
@@ -367,7 +370,10 @@ restores the cursor of the person's shell."""
 _MODE: Final = re.compile(rb"\x1b\[\?(\d+)h")
 _KITTY: Final = re.compile(rb"\x1b\[=(\d+);1u")
 _OTHER_KEYS: Final = re.compile(rb"\x1b\[>4;(\d)m")
-_REPORT: Final = re.compile(rb"\x1b\[(?:<\d+;\d+;(\d+)[Mm]|\d+;\d+;(\d+)M|M..(.))", re.DOTALL)
+_REPORT: Final = re.compile(
+    rb"(?:(?P<button>\x1b\[<\d+;)|\x1b\[\d+;)(?P<col>\d+);(?P<row>\d+)[Mm]|\x1b\[M..(?P<byte>.)",
+    re.DOTALL,
+)
 """A mouse report, in each of its three formats: SGR, urxvt's, and X10's."""
 
 
@@ -381,29 +387,43 @@ class InputModes:
     other_keys: int = 0
     """The level of xterm's modifyOtherKeys."""
 
+    @property
+    def in_cells(self) -> InputModes:
+        """These modes for the person's terminal, whose mouse is to report cells: a pixel there may
+        have another size, or none that is known. `mouse_for_program` computes the pixels."""
+        if PIXELS not in self.modes:
+            return self
+        return replace(self, modes=self.modes - {PIXELS} | {SGR})
+
 
 def input_modes(restoring: bytes) -> InputModes:
     """Find a program's input modes in the bytes that restore its screen. Text in these bytes cannot
     be taken for a mode, because it has no ESC.
     """
     kitty, other = _KITTY.findall(restoring), _OTHER_KEYS.findall(restoring)
+    modes = MIRRORED & {int(number) for number in _MODE.findall(restoring)}
     return InputModes(
-        MIRRORED & {int(number) for number in _MODE.findall(restoring)},
+        modes - {URXVT} if modes & {SGR, PIXELS} else modes,
         int(kitty[-1]) if kitty else 0,
         int(other[-1]) if other else 0,
     )
 
 
-def without_mouse_below(data: bytes, modes: InputModes, size: Size) -> bytes:
-    """Remove mouse reports from below the program's rows."""
+def mouse_for_program(data: bytes, modes: InputModes, size: Size) -> bytes:
+    """Remove mouse reports from below the program's rows. A program that asked for pixels gets the
+    middle of the cell."""
     if not modes.modes & MOUSE or b"\x1b[" not in data:
         return data
-    last = size.pixel_height if PIXELS in modes.modes and size.pixel_height else size.rows
+    wide, high = cell_pixels(size)
 
     def kept(report: re.Match[bytes]) -> bytes:
-        sgr, urxvt, byte = report.groups()
-        row = byte[0] - 32 if byte else int(sgr or urxvt)
-        return report[0] if row <= last else b""
+        row = report["byte"][0] - 32 if report["byte"] else int(report["row"])
+        if row > size.rows:
+            return b""
+        if PIXELS in modes.modes and report["button"]:
+            x, y = int(report["col"]) * wide - wide // 2, row * high - high // 2
+            return b"%b%d;%d%b" % (report["button"], x, y, report[0][-1:])
+        return report[0]
 
     return _REPORT.sub(kept, data)
 
@@ -435,7 +455,8 @@ class Painter:
         self._rows, self._cursor, self._modes = tuple(rows), cursor, modes
         shown = f"\x1b[{cursor.row + 1};{cursor.col + 1}H" + ("\x1b[?25h" if cursor.visible else "")
         # A synchronized update; on terminals without it, the hidden cursor at least does not jump.
-        frame = f"\x1b[?2026h\x1b[?25l{fresh}{changed}{switched}{shown}\x1b[?2026l"
+        # The modes come first: who has seen the rows may type.
+        frame = f"\x1b[?2026h\x1b[?25l{switched}{fresh}{changed}{shown}\x1b[?2026l"
         return frame.encode("utf-8", "replace")
 
     def _changed(self, rows: Sequence[Row]) -> Iterator[str]:

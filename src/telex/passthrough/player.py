@@ -17,7 +17,6 @@ from telex.passthrough import job_control
 from telex.passthrough.person_terminal import STDIN, PersonTerminal
 from telex.passthrough.terminal_io import InputReader, OutputWriter
 from telex.terminal.recording import OutputEvent
-from telex.terminal.screen import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,8 +68,6 @@ class Player:
         self._recording = recording
         self._pace = pace
         self._loop = asyncio.get_running_loop()
-        self._screen = Screen(recording.header.size, scrollback=0) if own.shown else None
-        """Tracks the state in which the terminal is left if the replay stops in the middle."""
         self._paused = False
         self._woken = asyncio.Event()
         """Set by a key or a signal."""
@@ -88,7 +85,8 @@ class Player:
                 if self._ended is not None or self._broken is not None:
                     break
                 await self._show(text)
-            self._writer.write(self._undo())
+            if self._own.shown:  # the replay may have stopped in the middle
+                self._writer.write(self._own.undo + b"\x1b[0m")
             await self._flushed()
         self._writer.close()
         if self._broken is not None:
@@ -97,8 +95,6 @@ class Player:
 
     async def _show(self, text: str) -> None:
         data = text.encode("utf-8", "replace")
-        if self._screen is not None:
-            self._screen.feed(data)
         self._own.showing(data)
         self._writer.write(data)
         await self._flushed()
@@ -124,26 +120,6 @@ class Player:
                     await self._woken.wait()
             if paused:
                 until += self._loop.time() - since
-
-    def _undo(self) -> bytes:
-        """Return the bytes that reset the modes that the recording has set."""
-        screen, undo = self._screen, b""
-        if screen is None:
-            return undo
-        if screen.alternate_screen:
-            undo += b"\x1b[?1049l"
-        if screen.mouse_tracking:
-            undo += b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l"
-        if screen.bracketed_paste:
-            undo += b"\x1b[?2004l"
-        if screen.application_cursor:
-            undo += b"\x1b[?1l"
-        if screen.application_keypad:
-            undo += b"\x1b>"
-        if not screen.cursor.visible:
-            undo += b"\x1b[?25h"
-        screen.close()
-        return undo + b"\x1b[0m"
 
     # --- keys and signals
 

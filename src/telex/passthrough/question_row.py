@@ -19,7 +19,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from telex.escapes import limits
-from telex.escapes.commands.event_types import KeyEvent, MouseInput, PasteEvent
+from telex.escapes.commands.core import KeyEvent, MouseInput, PasteEvent
 from telex.escapes.gate import GateQuestion, PersonAnswer, width
 from telex.escapes.input_events import InputParser, ParsedInput
 from telex.passthrough.output_backlog import SequenceBoundary
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from telex.passthrough.output_backlog import OutputBacklog
-    from telex.terminal.cells import Size
 
 
 QUIET_SECONDS: Final = 0.3

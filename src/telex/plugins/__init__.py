@@ -5,7 +5,7 @@ Not the plugins of `telex.adapters`: those are Lua sources that run in worker pr
 How a call travels: `PluginTools.call` finds the plugin of the tool, `PluginSupervisor.call` starts
 the plugin if it does not run, `RunningPlugin.call` enforces the deadline, and `rpc.Peer.call`
 sends the request. A process is started by `RunningPlugin._spawn`. It is ended by
-`plugin_shutdown`, called by the owner task of `client`, which `RunningPlugin.close` signals.
+`PluginShutdown`, called by the owner task of `client`, which `RunningPlugin.close` signals.
 
 The protocol:
     protocol          method names, parameters, results and error codes of both generations
@@ -18,12 +18,11 @@ Find plugins and decide which may run:
     project_trust     whether the plugins of a project may be run
     plugin_manifest   a plugin's `manifest.json`; `validation` names the problem of a field
 Run one plugin:
-    plugin_process    process, pipes, standard error
-    plugin_shutdown   the end of the process: requests, signals, deadlines
+    plugin_process    process, pipes, standard error; its end: requests, signals, deadlines
     handshake         the first requests, normalized for both generations
     dialect           the plugin's JSON-RPC, and the faults in its output
     plugin_faults     these faults counted and limited
-    plugin_logs       `log` notifications as records of a logger
+    plugin_logs       `log` notifications as records of a logger, and the reverse
     plugin_settings   environment, callbacks and deadlines that the host gives
     restrictions      Landlock rules for a plugin, on Linux; `shim` applies them
 Run several plugins over time:

@@ -5,7 +5,7 @@
 
 One task, the owner, holds the process from its start until it is reaped. `close` only signals the
 owner, so it does not matter which task closes, or whether that task is cancelled. The owner ends
-the process by `plugin_shutdown`. A start that fails ends the whole tree before it raises.
+the process by `PluginShutdown`. A start that fails ends the whole tree before it raises.
 
 `call` has the only deadline of a call: a `CallDeadline`, which a caller may have created earlier to
 include the start of the plugin. Every failure is a `PluginError` whose message names the plugin.
@@ -27,9 +27,13 @@ from telex.plugins import protocol as spec
 from telex.plugins.dialect import PluginDialect
 from telex.plugins.handshake import HandshakeContext, perform_handshake, without_nulls
 from telex.plugins.plugin_faults import QUOTED_CHARS, PluginFaults
-from telex.plugins.plugin_process import PluginProcess, StderrReader, escape_controls
+from telex.plugins.plugin_process import (
+    PluginProcess,
+    PluginShutdown,
+    StderrReader,
+    escape_controls,
+)
 from telex.plugins.plugin_settings import CallDeadline, PluginSettings, plugin_environment
-from telex.plugins.plugin_shutdown import PluginShutdown
 from telex.processes import spawn
 from telex.rpc.errors import Condition, PeerGone, Problem, RpcError, UnexpectedReply
 from telex.rpc.messages import ABSENT
@@ -38,7 +42,6 @@ from telex.rpc.peer import Peer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-    from types import TracebackType
 
     from telex.plugins.discovery import FoundPlugin
 
@@ -150,12 +153,7 @@ class RunningPlugin:
         await self.begin()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     # Calls.

@@ -1,6 +1,6 @@
 """A plugin's JSON-RPC as the host reads it, and its pipes, which may close independently.
 
-Faults in a plugin's output are reported to a `DialectListener`, in three kinds. *Stray* output
+Faults in a plugin's output are reported to `PluginFaults`, in three kinds. *Stray* output
 between frames comes from a `print` that was not meant for the host, so it is skipped, counted, and
 not answered. A response *without an id* means that the plugin could not read a message of the host.
 Every other fault is a *mistake*: a protocol error, of which a plugin may make few.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -28,7 +28,8 @@ from telex.wire.events import Fault, Reason
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from telex.rpc.messages import Batch, Id, Message
+    from telex.plugins.plugin_faults import PluginFaults
+    from telex.rpc.messages import Batch, Message
     from telex.wire.events import Event
 
 
@@ -43,23 +44,13 @@ _loose: Final = msgspec.json.Decoder()
 _FIRST_OUTPUT_BYTES: Final = 80
 
 
-class DialectListener(Protocol):
-    """Receives the faults of a plugin's output, and the ids of the host's requests."""
-
-    def on_stray(self, what: str) -> None: ...
-    def on_response_without_id(self, what: str) -> None: ...
-    def on_mistake(self, what: str) -> None: ...
-    def on_lost_answer(self, id: Id | None, what: str) -> None: ...
-    def on_request_id(self, id: Id) -> None: ...
-
-
 class PluginDialect:
     """JSON-RPC with one plugin. Reports faults in its messages to the listener."""
 
     default_timeout: float | None = None
     streams = False
 
-    def __init__(self, listener: DialectListener) -> None:
+    def __init__(self, listener: PluginFaults) -> None:
         self._listener = listener
         self.cancels = False
         """Whether to send cancels: set when the plugin has the capability. The plugin's own cancels

@@ -1,6 +1,6 @@
 """Protocol faults of one plugin: counted, logged, and limited.
 
-`PluginFaults` is the `DialectListener` of a running plugin. It ends the plugin at the
+`PluginFaults` gets them from the dialect of a running plugin. It ends the plugin at the
 PLUGIN_PROTOCOL_ERRORS-th protocol error within PLUGIN_WINDOW_SECONDS. It fails a call at once when
 the response to this call cannot be read: a call without a deadline would wait for ever.
 """

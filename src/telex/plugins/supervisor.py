@@ -27,7 +27,6 @@ from telex.rpc.messages import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-    from types import TracebackType
 
     from telex.plugins import protocol as spec
     from telex.plugins.discovery import FoundPlugin
@@ -232,10 +231,5 @@ class PluginSupervisors:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()

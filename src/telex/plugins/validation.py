@@ -26,6 +26,7 @@ from typing import (
 
 import msgspec
 
+from telex.config.errors import kind_in_words
 from telex.config.layers import nearest
 from telex.config.limits import MANIFEST_ITEMS
 
@@ -82,17 +83,7 @@ def describe_value(value: object) -> str:
         text = json.dumps(value, ensure_ascii=False)
         if len(text) <= _SHOWN and text.isprintable():
             return text
-    match value:
-        case str():
-            return "text"
-        case list():
-            return "a list"
-        case dict():
-            return "a table"
-        case None:
-            return "null"
-        case _:
-            return "a number"
+    return kind_in_words(value)
 
 
 def _of_struct(kind: type[msgspec.Struct], value: object, place: str, notes: _Notes) -> object:

@@ -11,8 +11,8 @@ because its descendants may still run. If this process is killed, `guardian` end
     tree               which processes belong to a child (pure)
     proc               a scan of all processes; signals that cannot hit a recycled pid
     guardian           the small process that outlives this one and ends its trees
-    ledger             the shared memory in which the guardian finds the children
-    terminal_restore   how the guardian restores the person's terminal
+    ledger             the shared memory in which the guardian finds the children, and how it
+                       restores the person's terminal
     reaper             the small process between us and a command, which adopts all its orphans
     sandbox            the restrictions that the kernel enforces (with `syscall_filter`)
     restrict           applies them, in the child

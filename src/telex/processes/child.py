@@ -23,7 +23,6 @@ from telex.processes.tree import Root, Tree
 
 if TYPE_CHECKING:
     from io import FileIO
-    from types import TracebackType
 
     from telex.processes.termination import Ladder, SentSignals
     from telex.processes.tree import Table
@@ -113,12 +112,7 @@ class Child:
     async def __aenter__(self) -> Child:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         try:
             await self.end()
         finally:

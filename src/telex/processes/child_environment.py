@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 COOKIE: Final = "TELEX_TREE"
 """The variable that marks all processes of a tree, wherever they moved; see `tree.Tree.mark`."""
 
-NEVER_INHERITED: Final = ("HTTY", "TELEX_SOCKET", "TELEX_TOKEN", "TMUX", "STY")
+NEVER_INHERITED: Final = ("HTTY", "TELEX_SOCKET", "TELEX_TOKEN", "TELEX_TOKENS", "TMUX", "STY")
 """Most of these say that a certain program is at the other end of *this* terminal. A child's
-terminal is another one, so the child gets them as an override or not at all. The token grants
+terminal is another one, so the child gets them as an override or not at all. A token grants
 access to every session of a server, and no program inside a session should have it."""
 
 OUTER_TERMINAL: Final = ("TERM_PROGRAM", "TERM_PROGRAM_VERSION", "LINES", "COLUMNS")

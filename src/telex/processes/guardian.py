@@ -8,7 +8,7 @@ environment.
 Sharing a ledger makes the two processes independent. Starting a child costs one small write and
 wakes no process, no message can be lost or block us, and a guardian that was killed is replaced by
 one that reads the same ledger. The guardian cannot help in one case: when it and we are killed
-together.
+together. Then the next telex command ends what a server has left (`leftovers`).
 
 `spawn` and `child` report through the functions here; `main` is the guardian itself. It runs
 isolated (`python -I -S`), in a session of its own and with every signal blocked.
@@ -16,6 +16,8 @@ isolated (`python -I -S`), in a session of its own and with every signal blocked
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import itertools
 import os
 import select
@@ -27,7 +29,8 @@ from typing import TYPE_CHECKING, Final
 
 from telex.processes import ledger, proc
 from telex.processes.launch import clear_of_stdio, dup, launch, null
-from telex.processes.terminal_restore import TerminalState, restore
+from telex.processes.ledger import TerminalState, restore
+from telex.processes.leftovers import ledger_path
 from telex.processes.termination import BRISK, RESCAN_SECONDS, TreeTermination
 from telex.processes.tree import Tree, members
 
@@ -56,10 +59,11 @@ class _Watch:
     def __init__(self) -> None:
         self.token = os.urandom(8).hex()
         self.numbers = itertools.count(1)
+        self._since = proc.now()
         # We keep both ends: if the guardian is killed, its successor gets the same pipe.
         self.pipe = tuple(map(clear_of_stdio, os.pipe()))
         try:
-            self.ledger = ledger.Ledger(clear_of_stdio(ledger.memory()))
+            self.ledger = ledger.Ledger(clear_of_stdio(self._ledger_file()))
         except OSError:
             for end in self.pipe:
                 os.close(end)
@@ -68,9 +72,18 @@ class _Watch:
         self.terminal: int | None = None
         """The person's terminal, while we have taken it."""
         self._living: set[Identity] = set()
-        self._since = proc.now()
         self._exited: dict[Identity, Tree] = {}
         self._resolve_at = _UNRESOLVED
+
+    def _ledger_file(self) -> int:
+        if _ledger_directory is None:
+            return ledger.memory()
+        global _ledger_path
+        _ledger_path = ledger_path(_ledger_directory, proc.boot(), self.token, self._since)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        fd = os.open(_ledger_path, flags, 0o600)
+        fcntl.flock(fd, fcntl.LOCK_EX)  # the guardian shares it: free when both have ended
+        return fd
 
     def ensure(self) -> None:
         code = self.reap()
@@ -156,6 +169,8 @@ class _Watch:
 
 _lock = threading.Lock()
 _watch: _Watch | None = None
+_ledger_directory: str | None = None
+_ledger_path: str | None = None
 
 
 def _current() -> _Watch:
@@ -166,10 +181,11 @@ def _current() -> _Watch:
 
 def _reset_after_fork() -> None:
     """Reset a forked copy of us: it has no children, and must not keep the pipe open."""
-    global _lock, _watch
+    global _lock, _watch, _ledger_directory, _ledger_path
     for fd in fds():
         os.close(fd)
     _lock, _watch = threading.Lock(), None
+    _ledger_directory = _ledger_path = None  # the file belongs to our parent
 
 
 os.register_at_fork(after_in_child=_reset_after_fork)
@@ -187,6 +203,22 @@ def ensure() -> str:
         except OSError as error:
             raise GuardianFailed(f"the system cannot start it: {error.strerror}") from error
         return f":{watch.token}.{next(watch.numbers)}:"
+
+
+def keep_ledger_in(directory: str) -> None:
+    """Keep the ledger in a file, so that `leftovers` can read it if we and the guardian are killed
+    together. Call it before the first child is started."""
+    global _ledger_directory
+    _ledger_directory = directory
+
+
+def remove_ledger() -> None:
+    """Remove the file again, after every child has ended."""
+    global _ledger_path
+    if _ledger_path is not None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(_ledger_path)
+        _ledger_path = None
 
 
 def hold_terminal(terminal: int) -> None:

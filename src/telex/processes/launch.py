@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import signal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -82,7 +83,14 @@ def _inheritable() -> list[int]:
     are checked each time, all others once, at the first start: with thousands of open sessions,
     checking every descriptor took several times as long as starting a process.
     """
-    return [fd for fd in _inherited() | _LOW if _is_inheritable(fd)]
+    found = [fd for fd in _inherited() | _LOW if _is_inheritable(fd)]
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed == resource.RLIM_INFINITY:
+        return found
+    for fd in found:
+        if fd >= allowed:  # `posix_spawn` refuses to close a number beyond the limit
+            os.set_inheritable(fd, False)
+    return [fd for fd in found if fd < allowed]
 
 
 @lru_cache(maxsize=1)

@@ -25,3 +25,16 @@ PLUGIN_PROCESSES: Final = limit(
 PLUGIN_FILE_BYTES: Final = limit(
     "PLUGIN_FILE_BYTES", 16 * 1024 * MIB, "bytes", "Size of one file that a plugin writes."
 )
+FOREGROUND_PROCESSES: Final = limit(
+    "FOREGROUND_PROCESSES",
+    512,
+    "processes",
+    "Processes of one terminal searched for one that waits for input: 20 ms. A parallel build has "
+    "dozens.",
+)
+FOREGROUND_THREADS: Final = limit(
+    "FOREGROUND_THREADS",
+    64,
+    "threads",
+    "Threads of one process searched likewise. A program with more is not said to wait.",
+)

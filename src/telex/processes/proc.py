@@ -61,6 +61,14 @@ def now() -> int:
     return int(time.time())
 
 
+def boot() -> str:
+    """Return a name of the time since the machine started: pids and start times repeat after it."""
+    if HAS_PROC:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip()
+    return "any"  # start times are times of day there
+
+
 class Stat(NamedTuple):
     """/proc/PID/stat: the program's name, which may contain any bytes, and the fields after it."""
 
@@ -68,14 +76,35 @@ class Stat(NamedTuple):
     fields: list[bytes]
 
     @property
+    def parent(self) -> int:
+        """The pid of its parent."""
+        return int(self.fields[1])
+
+    @property
     def group(self) -> int:
         """The process group of the process."""
         return int(self.fields[2])
 
     @property
+    def state(self) -> bytes:
+        """The letter of its state: R runs, S and D wait, T and t are stopped, Z has exited."""
+        return self.fields[0]
+
+    @property
+    def terminal(self) -> tuple[int, int]:
+        """The major and minor number of its terminal; 0, 0 without one."""
+        number = int(self.fields[4])
+        return number >> 8 & 0xFFF, number & 0xFF | number >> 12 & 0xFFF00
+
+    @property
     def foreground(self) -> int:
         """The foreground process group of its terminal; -1 without a terminal."""
         return int(self.fields[5])
+
+    @property
+    def processor_ticks(self) -> int:
+        """The processor time that it has used, in ticks of the clock."""
+        return int(self.fields[11]) + int(self.fields[12])
 
     @property
     def is_exiting(self) -> bool:
@@ -133,6 +162,56 @@ def children(pid: int) -> list[int]:
         with contextlib.suppress(OSError):  # that thread has exited
             found += _read(f"/proc/{pid}/task/{thread}/children").split()
     return [int(child) for child in found]
+
+
+def pids() -> list[int]:
+    """Return the pids of all processes."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def threads(pid: int) -> list[int]:
+    """Return the ids of its threads, the first one first."""
+    return sorted(map(int, os.listdir(f"/proc/{pid}/task")), key=lambda thread: thread != pid)
+
+
+class BlockedCall(NamedTuple):
+    """The system call in which a thread is blocked."""
+
+    number: int
+    arguments: tuple[int, ...]
+
+
+def blocked_call(pid: int, thread: int) -> BlockedCall | None:
+    """Return the system call in which a thread is blocked; None while it runs. Raises OSError also
+    for a process of another user, and for one that has changed its user."""
+    words = _read(f"/proc/{pid}/task/{thread}/syscall").split()
+    if words[0] == b"running" or (number := int(words[0])) < 0:
+        return None
+    return BlockedCall(number, tuple(int(word, 16) for word in words[1:7]))
+
+
+def memory(pid: int, address: int, size: int) -> bytes:
+    """Return bytes of its memory, or fewer. Raises OSError also where `blocked_call` does."""
+    fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.pread(fd, size, address)
+    finally:
+        os.close(fd)
+
+
+def descriptor_status(pid: int, fd: int) -> os.stat_result:
+    """Return the status of the file that one of its descriptors has open."""
+    return os.stat(f"/proc/{pid}/fd/{fd}")
+
+
+def socket_protocol(pid: int, fd: int) -> str:
+    """Return the protocol of a socket, as in `TCP` and `UNIX`."""
+    return os.getxattr(f"/proc/{pid}/fd/{fd}", "system.sockprotoname").rstrip(b"\0").decode()
+
+
+def descriptor_facts(pid: int, fd: int) -> bytes:
+    """Return the kernel's facts about one of its descriptors, such as the members of an epoll."""
+    return _read(f"/proc/{pid}/fdinfo/{fd}")
 
 
 def reopen(fd: int, flags: int) -> int:
@@ -215,17 +294,25 @@ def is_idle_shell(pid: int) -> bool:
     runs in its own process group, as in `$(telex detect)`. tmux ignores the same signals, and is
     recognised by the name that it sets itself.
     """
+    if not has_job_control(pid):
+        return False
     try:
-        status = read(pid, "status")
-        found = _IGNORED.search(status)
-        if found is None or int(found[1], 16) & _JOB_CONTROL != _JOB_CONTROL:
-            return False
-        if status.startswith(_TMUX):
-            return False
         below = _read(f"/proc/{pid}/task/{pid}/children").split()
     except OSError:  # it has exited and others of its group are left, or there is no /proc
         return False
     return not any(_group_of(int(child)) == pid for child in below)
+
+
+def has_job_control(pid: int) -> bool:
+    """Whether a process ignores the signals that a shell with job control ignores."""
+    try:
+        status = read(pid, "status")
+    except OSError:
+        return False
+    found = _IGNORED.search(status)
+    if found is None or int(found[1], 16) & _JOB_CONTROL != _JOB_CONTROL:
+        return False
+    return not status.startswith(_TMUX)
 
 
 def answerable_group(group: int | None) -> int | None:
@@ -278,6 +365,14 @@ class ProcessHandle:
         # did then, and the pidfd refers to this process for good.
         if started(self._process.pid) != self._process.started:
             raise ProcessLookupError(errno.ESRCH, "that process has exited")
+
+    def ignores(self, number: signal.Signals) -> bool:
+        """Whether it ignores a signal. False where there is no /proc."""
+        try:
+            found = _IGNORED.search(read(self._process.pid, "status"))
+        except OSError:  # it has exited
+            return False
+        return found is not None and bool(int(found[1], 16) >> (number - 1) & 1)
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal.

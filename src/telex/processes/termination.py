@@ -18,7 +18,6 @@ from telex.processes.tree import Identity, members
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
     from telex.processes.tree import Process, Table, Tree
 
@@ -29,6 +28,9 @@ class Rung:
 
     signal: Signals
     seconds: float
+    hangup: bool = False
+    """A member that ignores the signal gets SIGHUP with it. An interactive shell ignores SIGTERM,
+    and would be waited for in vain."""
 
 
 Ladder = tuple[Rung, ...]
@@ -38,8 +40,8 @@ POLITE: Final[Ladder] = (Rung(SIGHUP, 0.5), Rung(SIGTERM, 1.5), Rung(SIGKILL, 5.
 be ignored. Interactive shells ignore SIGTERM and obey SIGHUP; for most servers it is the other way
 round. The first two waits add up to less than three seconds, after which no process may be left."""
 
-BRISK: Final[Ladder] = (Rung(SIGTERM, 0.5), Rung(SIGKILL, 10.0))
-"""For trees whose owner has died."""
+BRISK: Final[Ladder] = (Rung(SIGTERM, 0.5, hangup=True), Rung(SIGKILL, 10.0))
+"""For trees whose owner has died, and sessions that are closed."""
 
 AT_ONCE: Final[Ladder] = (Rung(SIGKILL, 5.0),)
 
@@ -131,10 +133,13 @@ class TreeTermination:
             for member, had in zip(left, sent, strict=True)
             if (handle := self._handle(member)) and (number not in had or number is SIGKILL)
         ]
-        for _, had in due:
-            had.add(number)
         handles = [handle for handle, _ in due]
         _send(SIGSTOP, handles)
+        for handle, had in due:
+            if self._rung.hangup and SIGHUP not in had and handle.ignores(number):
+                had.add(SIGHUP)
+                _send(SIGHUP, [handle])
+            had.add(number)
         _send(number, handles)
         _send(SIGCONT, handles[::-1])  # a stopped process gets its signal only when it is resumed
 
@@ -153,12 +158,7 @@ class TreeTermination:
     def __enter__(self) -> TreeTermination:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._release_except(set())
 
 

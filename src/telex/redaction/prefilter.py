@@ -62,7 +62,7 @@ _LEAD_RULES: Final = [
 _ANY_REST: Final = r"A-Za-z0-9_.~%+/=|:@*$,\-"
 """Any character that may follow a prefix."""
 _BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]")
-_WIDE: Final = re.compile(r"\{([01]),[0-9]{2}\}")
+_WIDE: Final = re.compile(r"\{([0-9]{1,2}),[0-9]{2}\}")
 _ESCAPED_BREAKS: Final = (b"\\n", b"\\r", b"\\t")
 _MARK: Final = r"(?:\\[nrt]|[^A-Za-z0-9])"
 """The character before a word. Source code and errors write a line break as `\\n`."""
@@ -122,7 +122,7 @@ def _loosened(pattern: str) -> str:
     """Widen a pattern so that its automaton is smaller: high counts become unbounded, because each
     count is a state; and of a character beyond ASCII only the first byte is compared, because each
     state has an entry for each byte that the patterns distinguish."""
-    pattern = _WIDE.sub(lambda count: "+" if count[1] == "1" else "*", pattern)
+    pattern = _WIDE.sub(lambda count: "*" if count[1] == "0" else "+", pattern)
     return _BEYOND_ASCII.sub(lambda character: _first_byte(character[0].encode()), pattern)
 
 
@@ -286,17 +286,13 @@ class Rulebook:
         has no control strings in it. Words begin also at `breaks`, where escape sequences were
         removed. Leads that end in the first `seen` characters do not count.
         """
-        end = visible.end_of_finished(text) if "\x1b" in text else None
-        data = text[:end].encode("utf-8", "replace")
-        literal = self._literal_search.search(data) if self._literal_search else None
-        clear = len(text) if literal is None else _line_before(data, literal.start())
-        past = seen if len(data) == len(text) else len(text[:seen].encode("utf-8", "replace"))
-        if end is None and not breaks:
-            at = self._first_secret(_matches(_plain_search(), data, past), text, data)
-            if at is None:
-                return clear
-            if not _invisible().match(data, at):
-                return min(clear, _line_before(data, at))
+        plain = None if breaks else self.plain_until(text, seen)
+        if plain is not None:
+            return plain
+        whole, text = len(text), text[: visible.end_of_finished(text)]
+        data = text.encode("utf-8", "replace")
+        clear = self._before_literal(data, whole)
+        past = len(text[:seen].encode("utf-8", "replace"))
         marked = _with_nuls(data)
         bare = marked.replace(b"\0", b"")
         counts = _WordStarts(bare, marked, text, breaks)
@@ -304,7 +300,23 @@ class Rulebook:
         at = self._first_secret(matches, bare.decode(), bare)
         if at is None:
             return clear
-        return min(clear, visible.offset_of(visible.split(text[:end])[0], _line_before(bare, at)))
+        return min(clear, visible.offset_of(visible.split(text)[0], _line_before(bare, at)))
+
+    def plain_until(self, text: str, seen: int = 0) -> int | None:
+        """Return the same as `clear_until` for text without `breaks`; None if an invisible
+        character comes before the first secret."""
+        data = text.encode("utf-8", "replace")
+        past = seen if len(data) == len(text) else len(text[:seen].encode("utf-8", "replace"))
+        at = self._first_secret(_matches(_plain_search(), data, past), text, data)
+        if at is not None and _invisible().match(data, at):
+            return None
+        clear = self._before_literal(data, len(text))
+        return clear if at is None else min(clear, _line_before(data, at))
+
+    def _before_literal(self, data: bytes, whole: int) -> int:
+        """Return the number of characters before the line of the first literal, or `whole`."""
+        literal = self._literal_search.search(data) if self._literal_search else None
+        return whole if literal is None else _line_before(data, literal.start())
 
     def decide(self, rule: RedactionRule, text: str, position: int) -> Verdict | None:
         """Decide as `Shape.decide` does; None if a marker is near, because the text was redacted

@@ -300,13 +300,17 @@ def alternatives(words: Sequence[str]) -> str:
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
 
 
+_WORD_LEAD: Final = re.compile(r"[A-Za-z0-9]|\[[A-Z]")
+"""A lead that begins with a letter, a digit or a class of capitals counts where a word begins."""
+
+
 def _families() -> Iterator[RedactionRule]:
     """Yield one rule for all families after whose prefixes the same characters must come."""
     alike: dict[tuple[Token, bool], list[Family]] = {}
     for family in FAMILIES:
         shape = Token(family.rest, family.least, mixed=family.full_length)
         if family.lead:
-            whole = family.lead[0].isalnum()
+            whole = _WORD_LEAD.match(family.lead) is not None
             yield RedactionRule(family.id, shape, lead=family.lead, whole_word=whole)
         elif not _is_covered(family):
             alike.setdefault((shape, family.hides_prefix), []).append(family)

@@ -90,7 +90,7 @@ ENDS: Final = LINE_ENDS | BLANK
 _FEW_BLANKS: Final = re.compile(r"[ \t]{0,8}+")
 _KEY: Final = "A-Za-z0-9+/="
 STRONG_LOOKAHEAD: Final = 8
-WEAK_LOOKAHEAD: Final = 16
+WEAK_LOOKAHEAD: Final = 20
 """The number of characters after a lead that the prefilter checks: few after a lead that is rarely
 anything else, more after a common one."""
 

@@ -44,6 +44,8 @@ DENSE_CHARS: Final = 128
 """The scanner's portion doubles while it finds at least one secret in this many characters."""
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_SIGNS: Final = re.compile(r"[\\^$.|?*+()\[\]{}]")
+"""The characters that mean something in a pattern."""
 
 
 class RuleRefused(ValueError):
@@ -104,16 +106,35 @@ class Redactor:
 
     def redact_command(self, line: str) -> str:
         """Return a shell's command line with a marker for each secret. Operators stay readable."""
-        spans = command_lines.cut_at_operators(self.spans(line), line)
-        for start, end in command_lines.commands(line):
-            spans += ((start + a, start + b) for a, b in self.spans(line[start:end]))
         shown: list[str] = []
         at = 0
-        for start, end in sorted(spans):
+        for start, end in self.command_spans(line):
             if start > at or not shown:
                 shown += line[at:start], self.replacement
             at = max(at, end)
         return "".join((*shown, line[at:]))
+
+    def command_spans(self, line: str) -> Ranges:
+        """Return the places of the secrets in a shell's command line, in order. Some overlap."""
+        spans = command_lines.cut_at_operators(self.spans(line), line)
+        for start, end in command_lines.commands(line):
+            spans += ((start + a, start + b) for a, b in self.spans(line[start:end]))
+        return sorted(spans)
+
+    def suspects(self, text: str) -> bool:
+        """Return whether a text has a secret, also read without the signs of a pattern: in
+        `token: x(?=y)` they part the secret from its label."""
+        return any(self.spans(reading) for reading in (text, *_readings(text)))
+
+    def quote(self, text: str, chars: int = 80) -> str:
+        """Return a text as a sentence quotes it: masked, then cut, in quotation marks. Masked
+        later, it could leak: quotation marks, escapes and the cut part a secret from its label."""
+        shown = self.redact(text)
+        for reading, rest in zip(_readings(text), _readings(shown), strict=True):
+            if any(reading[start:end] in rest for start, end in self.spans(reading)):
+                shown = self.replacement
+                break
+        return repr(shown if len(shown) <= chars else f"{shown[:chars]}…")
 
     def spans(self, text: str) -> Ranges:
         """Return the places of the hidden characters as (start, end), in order.
@@ -145,6 +166,9 @@ class Redactor:
 
     def _clear_until(self, text: str) -> int:
         """Return the length of the beginning in which the prefilter finds no secret."""
+        plain = self._rulebook.plain_until(text)
+        if plain is not None:
+            return plain
         if "\x1b" not in text:
             return self._rulebook.clear_until(text)
         if len(text) > HELD_SECRET_CHARS:
@@ -425,6 +449,11 @@ def _rendered(fragments: Iterable[Fragment], marker: str) -> str:
         elif verdict is Visibility.HIDDEN:
             shown.append(marker)
     return "".join(shown)
+
+
+def _readings(pattern: str) -> tuple[str, ...]:
+    """Return a pattern without its escapes, and with nothing or blanks for its signs."""
+    return pattern.replace("\\", ""), _SIGNS.sub("", pattern), _SIGNS.sub(" ", pattern)
 
 
 def _lines(number: int, literal: str) -> list[str]:

@@ -64,6 +64,7 @@ _MENTION: Final = re.compile(
     re.VERBOSE,
 )
 """A short value that is completely in sight, or a label without a value."""
+_SHORT_STRING: Final = re.compile(r"""(["'])([^\\\r\n"']{0,47})\1""")
 _ANY_SCHEME: Final = "(?i:apikey|basic|bearer|digest|negotiate|token)"
 _PLAIN_CREDENTIALS: Final = re.compile(
     rf"[ \t]{{0,24}}{_ANY_SCHEME}[ \t]{{1,8}}(?P<value>[A-Za-z0-9]++){_VALUE_ENDS}", re.ASCII
@@ -103,13 +104,19 @@ class ValueShape:
         operator = text[position - 1] + seen["operator"]
         word, quoted = seen["word"], seen["quoted"]
         if word and operator != "==":
-            if seen["after"] in QUOTES and (word[-1] == "(" or _STRING_PREFIX.fullmatch(word)):
+            is_quoted = seen["after"] in QUOTES
+            if is_quoted and _STRING_PREFIX.fullmatch(word):
                 return None
             label = SecretLabel(
                 text[max(0, position - LABEL_CHARS) : position], bool(seen["blanks"])
             )
             if self.is_secret(label, word, seen["after"]):
                 return None
+            if is_quoted and word[-1] == "(":
+                argument = _SHORT_STRING.match(text, seen.end("word"))
+                inner = self if is_wrapper_call(word) else _RANDOM
+                if not argument or (argument[2] and inner.is_quoted_secret(label, argument[2])):
+                    return None
         if quoted and quoted[0] not in _NEVER_FIRST:
             label = SecretLabel(
                 text[max(0, position - LABEL_CHARS) : position], bool(seen["blanks"])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from telex.rpc.identity import Identity
     from telex.wire.events import Event
 
 
@@ -43,6 +44,11 @@ class Channel(Protocol):
     @property
     def binary(self) -> bool:
         """Whether a frame may be arbitrary bytes and keeps its boundaries at the other end."""
+        ...
+
+    @property
+    def identity(self) -> Identity:
+        """The other side, as far as the transport can tell."""
         ...
 
     def open(self, receiver: Receiver) -> None:

@@ -15,12 +15,12 @@ import asyncio
 import logging
 from collections import deque
 from contextlib import AbstractContextManager, aclosing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from telex.rpc import limits
 from telex.rpc.errors import Condition, Problem, RpcError
@@ -234,12 +234,12 @@ class Serving:
             if unknown and method.members == "refuse":
                 self._fail(job, _refused(unknown))
                 return
+            if unknown:
+                self._report(job, method, unknown)
             arguments = method.arguments(job.message.data)
         except msgspec.DecodeError as error:
-            self._fail(job, Problem.of(Condition.PARAMS, str(error)))
+            self._fail(job, Problem.of(Condition.PARAMS, _cut(str(error))))
             return
-        if unknown:
-            self._report(job, method, unknown)
         if method.wants_call:
             in_parts = isinstance(job.message, Request) and job.message.more
             call = CallContext(self._peer, job.id, method.name, job.parts, in_parts)
@@ -335,7 +335,8 @@ class Serving:
         if job.id is None:
             self._peer.notification_failed(problem)
         else:
-            self._answer(job, Failure(job.id, problem))
+            told = _with_warnings_in_data(problem, job.warnings) if job.warnings else problem
+            self._answer(job, Failure(job.id, told))
 
     def _answer(self, job: Job, message: Message | None) -> None:
         """Send the last response, unless a cancel or a timeout has ended the request."""
@@ -368,8 +369,22 @@ _logged: set[tuple[str, str, str]] = set()
 
 
 def _refused(unknown: tuple[UnknownMember, ...]) -> Problem:
-    data = {"unknown": [member.name for member in unknown], "nearest": unknown[0].nearest}
-    return Problem.of(Condition.PARAMS, "; ".join(map(str, unknown)), data)
+    members = [{"name": one.name, "at": one.path, "nearest": one.nearest} for one in unknown]
+    return Problem.of(Condition.PARAMS, "; ".join(map(str, unknown)), {"unknown": members})
+
+
+def _cut(sentence: str) -> str:
+    """Shorten a sentence of the decoder, which repeats a value that does not fit. Its end, which
+    names the place, is kept."""
+    return sentence if len(sentence) <= 300 else f"{sentence[:150]}…{sentence[-120:]}"
+
+
+def _with_warnings_in_data(problem: Problem, warnings: tuple[str, ...]) -> Problem:
+    """Add the member `warnings` to the data of an error, if they are an object or missing."""
+    data = {} if problem.data is UNSET else msgspec.json.decode(msgspec.json.encode(problem.data))
+    if not isinstance(data, dict):
+        return problem
+    return replace(problem, data={**data, "warnings": warnings})
 
 
 def _with_warnings(encoded: object, warnings: tuple[str, ...]) -> object:

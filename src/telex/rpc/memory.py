@@ -12,6 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from telex.rpc import limits
+from telex.rpc.identity import IN_PROCESS
 from telex.wire.events import Event, Frame
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class MemoryChannel:
     """One end of a pair. A frame that one end sends reaches the other in the loop's next turn."""
 
     binary = True
+    identity = IN_PROCESS
 
     def __init__(self) -> None:
         self._other: MemoryChannel = self

@@ -43,10 +43,10 @@ from telex.wire.events import Event, Fault, Frame
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
-    from types import TracebackType
 
     from telex.rpc.channel import Channel
     from telex.rpc.dialects import Dialect
+    from telex.rpc.identity import Identity
 
 T = TypeVar("T")
 
@@ -89,6 +89,7 @@ class Peer:
         deadline_paused: Callable[[Id], bool] = lambda id: False,
         on_binary: Callable[[bytes], None] | None = None,
         repeats: bool = False,
+        answer_cancelled: bool = True,
     ) -> None:
         """Open the channel and begin to serve.
 
@@ -102,6 +103,8 @@ class Peer:
                 they are not messages.
             repeats: Ignore a request that comes again while it is being served, because its answer
                 is on its way. Otherwise a repeated id is refused.
+            answer_cancelled: Answer a cancelled request with an error; otherwise it gets no
+                response.
         """
         self._channel = channel
         self._dialect = dialect
@@ -111,6 +114,7 @@ class Peer:
         self._serving = Serving(self, methods or Methods(), talk, channel, at_once, pause_reading)
         self._redact = redact or _REDACT
         self._on_binary = on_binary
+        self._answer_cancelled = answer_cancelled
         self._deadline_paused = deadline_paused
         self._paused: set[Id] = set()
         """Requests of the other side whose deadline is paused."""
@@ -135,12 +139,7 @@ class Peer:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def call(
@@ -216,6 +215,11 @@ class Peer:
     def carries_binary(self) -> bool:
         """Whether `send_binary` can be used."""
         return self._channel.binary
+
+    @property
+    def identity(self) -> Identity:
+        """The identity of the other side."""
+        return self._channel.identity
 
     async def send_binary(self, data: bytes) -> None:
         """Send bytes besides messages, in order with them, for the other side's `on_binary`."""
@@ -341,7 +345,9 @@ class Peer:
             case Feed(part):
                 self._serving.feed(part)
             case Stop(id, problem):
-                self._serving.stop(id, problem)
+                silent = problem is not None and problem.code is Condition.CANCELLED
+                silent = silent and not self._answer_cancelled
+                self._serving.stop(id, None if silent else problem)
             case Send(cancel):
                 if self._dialect.cancels:
                     self._send(cancel)

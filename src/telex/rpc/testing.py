@@ -17,7 +17,7 @@ import asyncio
 import re
 from collections import deque
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -49,6 +49,10 @@ async def linked_peers(
         yield left, right
 
 
+HEAR_SECONDS: Final = 60.0
+"""How long a test waits for a frame, also on a slow machine."""
+
+
 class Script:
     """The other end of a channel, driven by a test: `say` sends a frame, `hear` receives one."""
 
@@ -75,7 +79,7 @@ class Script:
 
     async def hear(self) -> bytes:
         """Return the next frame. The wait is bounded, so that a test fails instead of hanging."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HEAR_SECONDS):
             while not self._received:
                 if self._closed:
                     raise AssertionError("the channel closed, but another frame was expected")

@@ -37,12 +37,12 @@ class UnknownMember(NamedTuple):
     path: str
     """The object that has it, as msgspec writes it."""
     name: str
+    """The name; only the beginning of a long one."""
     nearest: tuple[str, ...]
     known: tuple[str, ...]
 
     def __str__(self) -> str:
-        shown = self.name[: limits.MISSPELT_NAME_CHARS]
-        said = f"unknown member `{shown}` - at `{self.path}`"
+        said = f"unknown member `{self.name}` - at `{self.path}`"
         if self.nearest:
             return f"{said}; did you mean {' or '.join(f'`{name}`' for name in self.nearest)}?"
         return (
@@ -56,6 +56,11 @@ def unknown_members(value: object, kind: Any) -> tuple[UnknownMember, ...]:
     if shape is None or shape.fits(value):
         return ()
     return tuple(islice(shape.unknown(value, "$"), _FOUND))
+
+
+def _short(name: str) -> str:
+    most = limits.MISSPELT_NAME_CHARS
+    return name if len(name) <= most else f"{name[:most]}…"
 
 
 class _Shape(Protocol):
@@ -92,7 +97,7 @@ class _Members:
                 if (shape := self.known[name]) is not None:
                     yield from shape.unknown(member, f"{path}.{name}")
             elif name != self._tag_field:
-                yield UnknownMember(path, name, nearest_member(name, names), names)
+                yield UnknownMember(path, _short(name), nearest_member(name, names), names)
 
 
 class _Items:
@@ -108,7 +113,8 @@ class _Items:
     def unknown(self, value: Any, path: str) -> Iterator[UnknownMember]:
         pairs: Any = value.items() if type(value) is dict else enumerate(value)
         for key, item in pairs:
-            yield from self._item.unknown(item, f"{path}[{key!r}]")
+            at = _short(key) if isinstance(key, str) else key
+            yield from self._item.unknown(item, f"{path}[{at!r}]")
 
 
 class _OneOf:

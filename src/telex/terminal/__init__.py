@@ -21,9 +21,13 @@ runner.
     playback          the screens of a recording: one moment, each in turn, any at once
     recording_search  the times at which a text stood on the screen of a recording
     recording_comparison  where the screens of two recordings differ
-    screen_difference the difference between two screens, in words
+    shown_screen      screens as a person sees them: characters, and styles in words
+    screen_difference the difference between two of them, in words and side by side
     redact            removes secrets from a screen in place, and from texts about it
     waits             matchers in, evidence out
+    input_state       what the program waits for, with the evidence: a pure function of facts that
+                        `input_watch` gathers from the kernel, `status_escapes` (what the program
+                        says) and `screen_prompts` (what the screen shows)
     patterns          regular expressions of callers, on RE2
     pictures          a screen as text, ANSI, SVG, HTML or PNG
     background_import loads a module in a thread that the process does not wait for

@@ -142,6 +142,11 @@ Action = (
     | Mouse
 )
 
+InputKind = Literal[
+    "text", "key", "paste", "bytes", "mouse", "resize", "signal", "escape_reply", "intent"
+]
+"""The kinds of inputs in the log of a session (`input_log`)."""
+
 
 # Exceptions of `PtySession.act`.
 

@@ -11,6 +11,7 @@ terminal would cost memory and form a reference cycle with the terminal.
 from __future__ import annotations
 
 import itertools
+import re
 import weakref
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -264,6 +265,7 @@ class _CallbackState:
     bells: int = 0
     clipboard: bytes | None = None
     """The text that the program last copied."""
+    clipboard_cut: bool = False
 
 
 _callback_states: dict[int, _CallbackState] = {}
@@ -321,8 +323,22 @@ def _on_copy(_terminal: Any, userdata: Any, write: Any) -> None:
     of a person."""
     contents = [write.contents[n] for n in range(write.contents_len)]
     texts = [string(one.data) for one in contents if string(one.mime).startswith(b"text/plain")]
-    if texts:
-        _callback_state(userdata).clipboard = texts[0][: limits.COPIED_BYTES]
+    if texts or not contents:  # no contents clear the clipboard
+        text, state = texts[0] if texts else b"", _callback_state(userdata)
+        state.clipboard = text[: limits.COPIED_BYTES]
+        state.clipboard_cut = len(text) > limits.COPIED_BYTES
+
+
+_MORE_SELECTIONS: Final = re.compile(rb"(?<=\x1b\]52;[cpqs0-7])[cpqs0-7]+")
+_COPY_HEAD: Final = 32
+_COPY_BEGUN: Final = re.compile(rb"\x1b(?:\](?:5(?:2(?:;[cpqs0-7]*)?)?)?)?\Z")
+"""The beginning of a copy at the end of a read, up to its selections."""
+_IGNORED: Final = rb"\x00-\x17\x19\x1c-\x1f\x7f"
+"""Characters that a terminal processes inside a sequence, and then goes on with the sequence."""
+_SETS_MODES: Final = re.compile(rb"\?[0-9;%b]*h" % _IGNORED)
+_SET_MODES: Final = re.compile(rb"\x1b[%b]*\[[%b]*\?([0-9;%b]*)h" % ((_IGNORED,) * 3))
+_SET_BEGUN: Final = re.compile(rb"\x1b[%b]*(?:\[[%b]*(?:\?[0-9;%b]*)?)?" % ((_IGNORED,) * 3))
+_MAY_CHANGE_COLUMNS: Final = b"40"
 
 
 _CALLBACKS: Final = {
@@ -355,6 +371,28 @@ def cell_pixels(size: Size) -> tuple[int, int]:
     return size.pixel_width // size.cols or wide, size.pixel_height // size.rows or high
 
 
+def _modes(numbers: bytes) -> list[bytes]:
+    return [number.lstrip(b"0") for number in numbers.split(b";")]
+
+
+def _without_columns(found: re.Match[bytes]) -> bytes:
+    """Return a sequence that sets modes; with an invalid character if it permits other columns."""
+    modes = _modes(_without_ignored(found[1]))
+    return found[0][:-1] + b":h" if _MAY_CHANGE_COLUMNS in modes else found[0]
+
+
+def _shortened(begun: bytes) -> bytes:
+    """Shorten the beginning of a sequence that sets modes to a few characters."""
+    start, mark, numbers = _without_ignored(begun).partition(b"?")
+    *before, last = _modes(numbers)
+    kept = _MAY_CHANGE_COLUMNS + b";" if _MAY_CHANGE_COLUMNS in before else b""
+    return start + mark + kept + last[:3]
+
+
+def _without_ignored(data: bytes) -> bytes:
+    return re.sub(rb"[%b]" % _IGNORED, b"", data)
+
+
 class Emulator:
     """One emulator. `close` frees it; otherwise the garbage collector does."""
 
@@ -375,6 +413,8 @@ class Emulator:
         self._configure()
         self._keep_rows(size)
         self._fed = 0
+        self._copy_begun = b""
+        self._set_begun = b""
         if scrollback:
             SHARED_POOL.join(self)
 
@@ -418,6 +458,7 @@ class Emulator:
 
     def feed(self, data: bytes) -> list[bytes]:
         """Process output; return the replies in order, b"" for each one over the limit."""
+        data = self._with_fixed_columns(self._with_one_selection(data))
         lib.ghostty_terminal_vt_write(self.handle, data, len(data))
         self._fed += len(data)
         if self._fed >= _SHARE_BYTES and self._scrollback:
@@ -427,6 +468,28 @@ class Emulator:
             self._callback.bells = limits.BELLS_COUNTED
             self._set("BELL", ffi.NULL)
         return self._answers()
+
+    def _with_one_selection(self, data: bytes) -> bytes:
+        """Leave the first selection of a copy (OSC 52): the library drops a copy to several."""
+        begun = self._copy_begun
+        whole = begun + data
+        last = _COPY_BEGUN.search(whole[-_COPY_HEAD:])
+        self._copy_begun = last[0] if last else b""
+        if b"]52;" not in whole:
+            return data
+        return _MORE_SELECTIONS.sub(b"", whole)[len(_MORE_SELECTIONS.sub(b"", begun)) :]
+
+    def _with_fixed_columns(self, data: bytes) -> bytes:
+        """Spoil each sequence that permits a program to switch between 80 and 132 columns (mode
+        40): the size is that of the PTY, and each switch takes milliseconds for a long scrollback.
+        """
+        begun = self._set_begun
+        whole = begun + data if begun else data
+        last = _SET_BEGUN.fullmatch(whole, max(whole.rfind(b"\x1b"), 0))
+        self._set_begun = _shortened(last[0]) if last else b""
+        if b"?" not in whole or not _SETS_MODES.search(whole):
+            return data
+        return _SET_MODES.sub(_without_columns, whole)[len(begun) :]
 
     def resize(self, size: Size) -> list[bytes]:
         self._callback.size = size
@@ -478,6 +541,11 @@ class Emulator:
     def copied(self) -> bytes | None:
         """The text that the program last copied (OSC 52)."""
         return self._callback.clipboard
+
+    @property
+    def copied_in_part(self) -> bool:
+        """Whether the copied text was longer than what is kept of it."""
+        return self._callback.clipboard_cut
 
     def colour(self, name: str) -> tuple[int, int, int]:
         """Return the foreground, background or cursor colour in force."""

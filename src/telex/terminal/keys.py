@@ -1,9 +1,9 @@
 """Names of keys, and the bytes of pasted text.
 
-`parse_key` reads a name as people write it (`enter`, `ctrl_c`, `Ctrl+X`, `C-x`, `alt-left`, `é`)
-and returns a `KeyPress`; `Screen.encode_key` turns it into bytes by the modes of the program.
-Pasted text is turned into bytes here, because no mode changes it. Pure; used by `session` and
-`screen`.
+`parse_key` reads a name as people write it (`enter`, `ctrl_c`, `Ctrl+X`, `C-x`, `^X`, `alt-left`,
+`é`; those of tmux, as `BTab` or `PPage`) and returns a `KeyPress`; `Screen.encode_key` turns it
+into bytes by the modes of the program. Pasted text is turned into bytes here, because no mode
+changes it. Pure; used by `session` and `screen`.
 """
 
 from __future__ import annotations
@@ -25,15 +25,22 @@ ALIASES: Final = {
     **{name.replace("_", ""): name for name in NAMED},
     **{f"arrow{name}": name for name in ("up", "down", "right", "left")},
     "return": "enter",
+    "cr": "enter",
     "esc": "escape",
     "bs": "backspace",
+    "bspace": "backspace",
     "del": "delete",
+    "dc": "delete",
     "ins": "insert",
+    "ic": "insert",
     "pgup": "page_up",
+    "ppage": "page_up",
     "pgdn": "page_down",
+    "npage": "page_down",
     "spc": "space",
     " ": "space",
     "backtab": "tab",
+    "btab": "tab",
 }
 MODIFIERS: Final = {
     **dict.fromkeys(("ctrl", "control", "c"), "ctrl"),
@@ -41,6 +48,8 @@ MODIFIERS: Final = {
     **dict.fromkeys(("shift", "s"), "shift"),
 }
 _MODIFIER: Final = re.compile(rf"({'|'.join(MODIFIERS)})[-_+](?=.)", re.IGNORECASE | re.DOTALL)
+_CARETS: Final = {"^[": "escape", "^?": "backspace", "^@": "ctrl_space"}
+"""Control characters in caret notation that are keys of other names; `^C` is `ctrl_c`."""
 _SUGGESTED: Final = (
     *NAMED,
     "shift_tab",
@@ -67,6 +76,8 @@ class KeyPress:
 def parse_key(name: str) -> KeyPress:
     """Return the key of that name. With a modifier the case is ignored: `Ctrl+X` is `ctrl_x`."""
     rest, held = name, set[str]()
+    if len(name) == 2 and name[0] == "^":
+        rest = _CARETS.get(name, f"ctrl_{name[1]}")
     while match := _MODIFIER.match(rest):
         held.add(MODIFIERS[match[1].lower()])
         rest = rest[match.end() :]
@@ -75,7 +86,7 @@ def parse_key(name: str) -> KeyPress:
         if len(rest) != 1 or not rest.isprintable():
             raise UnknownKey(_unknown(name))
         key = rest.lower() if held and rest.isascii() else rest
-    elif rest.lower() == "backtab":
+    elif rest.lower() in ("backtab", "btab"):
         held.add("shift")
     return KeyPress(key, "ctrl" in held, "alt" in held, "shift" in held)
 

@@ -189,3 +189,37 @@ COMPARED_CHARS: Final = limit(
     "Output between two pauses of a recording that is compared character by character, in about a "
     "second; longer output is compared line by line.",
 )
+INPUTS_LOGGED: Final = limit(
+    "INPUTS_LOGGED",
+    1024,
+    "inputs",
+    "That a session remembers, each with its time and author. Older ones are dropped.",
+)
+INPUT_LOG_CHARS: Final = limit(
+    "INPUT_LOG_CHARS", 64 * KIB, "characters", "The same by the text of the inputs."
+)
+INPUT_TEXT_CHARS: Final = limit(
+    "INPUT_TEXT_CHARS",
+    4 * KIB,
+    "characters",
+    "Remembered of one input. The rest of a large paste is dropped.",
+)
+INPUT_ECHO_CHARS: Final = limit(
+    "INPUT_ECHO_CHARS",
+    16 * KIB,
+    "characters",
+    "Output in which a typed line must stand to be remembered, where the program draws it itself.",
+)
+STATUS_ESCAPE_BYTES: Final = limit(
+    "STATUS_ESCAPE_BYTES",
+    4 * KIB,
+    "bytes",
+    "Kept of an escape sequence with a program's status until it ends: such sequences are short.",
+)
+INPUT_LOOKS: Final = limit(
+    "INPUT_LOOKS",
+    12,
+    "looks",
+    "At a quiet program, each after twice the time before: 16 seconds in all. There are more only "
+    "while a caller waits for a change.",
+)

@@ -1,7 +1,7 @@
 """The kernel's line discipline of a terminal: echo, line editing and special characters.
 
 The functions read and change the settings of an open terminal by its descriptor; on Linux and macOS
-the master shows and changes the settings of the slave. Only `pty` uses the functions.
+the master shows and changes the settings of the slave. Only `pty` and `input_watch` use them.
 """
 
 from __future__ import annotations
@@ -44,6 +44,10 @@ class LineSettings:
     """Whether interrupt, quit and suspend send signals instead of being input."""
     flushes: bool = True
     """Whether such a signal discards the input typed before it."""
+    maps_return: bool = True
+    """Whether Enter is read as a newline (ICRNL). Most line editors read it as it is."""
+    formats_output: bool = True
+    """Whether a printed newline also returns to the first column (OPOST)."""
 
 
 def prepare(slave: int, size: Size) -> None:
@@ -59,9 +63,16 @@ def set_size(fd: int, size: Size) -> None:
     fcntl.ioctl(fd, termios.TIOCSWINSZ, packed)
 
 
+def hides_typing(master: int) -> bool:
+    """Return whether the kernel edits lines without echo. Raises as `line_settings`, costs less."""
+    return bool((local := termios.tcgetattr(master)[3]) & termios.ICANON) and not (
+        local & termios.ECHO
+    )
+
+
 def line_settings(master: int) -> LineSettings:
     """Return the present settings. Raises `termios.error` when the terminal no longer exists."""
-    _, _, _, local, _, _, special = termios.tcgetattr(master)
+    given, output, _, local, _, _, special = termios.tcgetattr(master)
     off = bytes([os.fpathconf(master, "PC_VDISABLE") & 0xFF])
 
     def character(index: int) -> bytes:
@@ -79,7 +90,26 @@ def line_settings(master: int) -> LineSettings:
         canonical=bool(local & termios.ICANON),
         signals=bool(local & termios.ISIG),
         flushes=not local & termios.NOFLSH,
+        maps_return=bool(given & termios.ICRNL),
+        formats_output=bool(output & termios.OPOST),
     )
+
+
+def device(path: str) -> tuple[int, int]:
+    """Return the major and minor number of a terminal. Raises OSError if there is none."""
+    number = os.stat(path).st_rdev
+    return os.major(number), os.minor(number)
+
+
+def settings_of(path: str) -> LineSettings:
+    """Return the present settings of another terminal. Raises OSError if it cannot be opened."""
+    slave = os.open(path, os.O_RDWR | os.O_NOCTTY)
+    try:
+        return line_settings(slave)
+    except termios.error as error:
+        raise OSError(*error.args) from error
+    finally:
+        os.close(slave)
 
 
 def unread(path: str) -> int:
@@ -92,6 +122,18 @@ def unread(path: str) -> int:
         poll.register(slave, select.POLLIN)
         poll.poll(0)
         return int(struct.unpack("i", fcntl.ioctl(slave, termios.FIONREAD, bytes(4)))[0])
+    finally:
+        os.close(slave)
+
+
+def has_unread(path: str) -> bool:
+    """Return whether a program that reads the terminal now would not wait: for a key, or in
+    canonical mode for a whole line or its end."""
+    slave = os.open(path, os.O_RDWR | os.O_NOCTTY)
+    try:
+        poll = select.poll()
+        poll.register(slave, select.POLLIN)
+        return bool(poll.poll(0))
     finally:
         os.close(slave)
 

@@ -26,9 +26,10 @@ from telex.terminal.cells import Cursor, Size, Style
 from telex.terminal.libghostty import LAYOUT
 from telex.terminal.packed_rows import CELL_BYTES, Packed, PackedRow, RowUnpacker
 from telex.terminal.recording import OutputEvent, SizeEvent
-from telex.terminal.redact import mask
+from telex.terminal.redact import hide_parts, mask, secrets_in
 from telex.terminal.screen import Screen
 from telex.terminal.session import OURS
+from telex.terminal.transcript import strip_escapes
 from telex.wire.demux import Demux
 from telex.wire.events import Visible
 
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
     from telex.redaction import Redactor
     from telex.terminal.cells import Row, Snapshot
     from telex.terminal.recording import RecordedEvent, Recording
+
+
+_SEARCHED_CHARS: Final = 4 * 1024 * 1024
+"""Of the output, searched for secrets of which a screen shows a part: a few seconds at most."""
 
 
 class Playback:
@@ -50,6 +55,8 @@ class Playback:
         self._demux = Demux(OURS)
         self._events = recording.events
         self._next = 0
+        self._secrets: frozenset[str] | None = None
+        """Those in the output, once they are needed."""
 
     def __enter__(self) -> Self:
         return self
@@ -99,9 +106,16 @@ class Playback:
         return self.screen.snapshot(self.step)
 
     def masked(self, redactor: Redactor | None) -> Snapshot:
-        """Return the present screen without its secrets; without a redactor, with them."""
+        """Return the present screen without its secrets, also without the parts of those that the
+        recording has elsewhere; without a redactor, with them."""
         seen = self.snapshot()
-        return seen if redactor is None else mask(seen, redactor, self._above())
+        if redactor is None:
+            return seen
+        if self._secrets is None:
+            texts = [event.text for event in self._events if isinstance(event, OutputEvent)]
+            printed = strip_escapes("".join(texts)[:_SEARCHED_CHARS])
+            self._secrets = frozenset(secrets_in(printed, redactor))
+        return hide_parts(mask(seen, redactor, self._above()), self._secrets)
 
     def _above(self) -> tuple[Row, ...]:
         total = self.screen.scrollback_length

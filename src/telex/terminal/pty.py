@@ -402,6 +402,21 @@ class Pty:
         except OSError:  # the terminal is closing
             return 0
 
+    def has_output(self) -> bool:
+        """Whether the program has printed something that was not read here yet."""
+        if self._closed or self._over.is_set():
+            return False
+        poll = select.poll()
+        poll.register(self._master, select.POLLIN)
+        return any(events & select.POLLIN for _, events in poll.poll(0))
+
+    def has_unread(self) -> bool:
+        """Whether typed input is still to be read: by us, or by the program."""
+        try:
+            return bool(self._queue) or line_discipline.has_unread(self._path)
+        except OSError:  # the terminal is closing
+            return False
+
     def notify_read(self, callback: Callable[[], None]) -> ReadNotifier | None:
         """Call back whenever the program has read nearly all input. None on other kernels."""
         if self._closed or sys.platform != "linux":
@@ -486,6 +501,24 @@ class Pty:
             return line_discipline.line_settings(self._master)
         except termios.error:
             return LineSettings()
+
+    def hides_typing(self) -> bool:
+        """Whether the terminal edits lines and does not echo them, as for a password."""
+        if self._closed:
+            return False
+        try:
+            return line_discipline.hides_typing(self._master)
+        except termios.error:
+            return False
+
+    def device(self) -> tuple[int, int] | None:
+        """Return the major and minor number of the terminal; None after the end."""
+        if self._closed:
+            return None
+        try:
+            return line_discipline.device(self._path)
+        except OSError:
+            return None
 
     def foreground(self) -> int | None:
         """Return the foreground process group, if there is one."""

@@ -20,7 +20,7 @@ import re
 import time
 from codecs import getincrementaldecoder
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -215,7 +215,8 @@ def read_recording(lines: Iterable[bytes]) -> Recording:
     """Read a recording as players do: skip comments, blank lines, unknown codes and unknown fields.
 
     A last line without a line end is skipped too: a killed recorder leaves one. Times never go
-    back: an earlier time counts as that of the line before.
+    back: an earlier time counts as that of the line before. Half a surrogate pair, and bytes that
+    are no UTF-8, are read as U+FFFD: some recorders cut a character in two.
     """
     numbered = enumerate(lines, 1)
     _, first = next(numbered, (1, b""))
@@ -240,8 +241,23 @@ def read_recording(lines: Iterable[bytes]) -> Recording:
     return Recording(header, tuple(events), cut)
 
 
+_ESCAPE: Final = re.compile(
+    rb"\\(?:u[dD][89abAB]..(?=\\u[dD][c-fC-F])\\u....|(?P<half>u[dD][89a-fA-F]..)|.)", re.DOTALL
+)
+"""An escape in a JSON string: a surrogate pair, half of one, or any other."""
+
+
+def _decoded(line: bytes, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(line, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        whole = line.decode("utf-8", "replace").encode()
+        mended = _ESCAPE.sub(lambda found: rb"\ufffd" if found["half"] else found[0], whole)
+        return msgspec.json.decode(mended, type=kind)
+
+
 def _parts(line: bytes) -> tuple[float, str, object]:
-    match msgspec.json.decode(line):
+    match _decoded(line, Any):
         case [int() | float() as time, str(code), data, *_] if math.isfinite(time):
             return time, code, data
         case _:
@@ -301,7 +317,7 @@ class _Header3(_Header, tag_field="version", tag=3):
 
 def _header(line: bytes) -> Header:
     try:
-        header = msgspec.json.decode(line, type=_Header2 | _Header3)
+        header: _Header2 | _Header3 = _decoded(line, _Header2 | _Header3)
     except msgspec.DecodeError as error:
         raise NotARecording(f"line 1 is not a header of asciicast 2 or 3: {error}") from error
     env = {name: value for name, value in (header.env or {}).items() if value is not None}

@@ -26,7 +26,8 @@ from telex.terminal.recording import (
     OutputEvent,
     SizeEvent,
 )
-from telex.terminal.screen_difference import row_differences, same_rows
+from telex.terminal.screen_difference import differences
+from telex.terminal.shown_screen import from_cells, shown_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from telex.terminal.cells import Row, Snapshot
     from telex.terminal.patterns import Pattern
     from telex.terminal.recording import Recording
-    from telex.terminal.screen_difference import RowDifference
+    from telex.terminal.screen_difference import ScreenDifference
 
 PAUSE_SECONDS: Final = 0.1
 """The pause after which a screen counts as a step."""
@@ -72,14 +73,16 @@ class RecordingDifference:
         first = self.first or ()
         return [step.number for step in first] == [step.number for step in self.last]
 
-    def rows(self, old: ComparedStep, new: ComparedStep) -> tuple[RowDifference, ...]:
-        """Return the rows that differ between two steps, also beside ignored text."""
-        return tuple(
-            row
-            for row in row_differences(old.screen.rows, new.screen.rows)
-            if (before := _without(self.ignored, row.old)) != _without(self.ignored, row.new)
-            or before == row.old
-        )
+    def told(self, old: ComparedStep, new: ComparedStep) -> list[ScreenDifference]:
+        """Return how two steps differ, also beside ignored text."""
+        found = differences(from_cells(old.screen), from_cells(new.screen))
+        return [one for one in found if one.row is None or not self._ignores(one.row, old, new)]
+
+    def _ignores(self, row: int, *steps: ComparedStep) -> bool:
+        """Return whether two rows differ in nothing but ignored text."""
+        texts = [step.screen.rows[row].text for step in steps if row < len(step.screen.rows)]
+        left = [_without(self.ignored, text) for text in texts]
+        return len(set(left)) == 1 and left != texts
 
 
 def compare(
@@ -342,10 +345,12 @@ class _Comparison:
         """Return whether rows, title and cursor are the same. A cursor beside ignored text may be
         anywhere."""
         row = old.rows[old.cursor.row]
+        shown = from_cells(old), from_cells(new)
+        titles = [_without(self._ignored, one.title) for one in shown]
         return (
             self._same(old.rows, new.rows)
-            and _without(self._ignored, old.title or "") == _without(self._ignored, new.title or "")
-            and (old.cursor == new.cursor or self._text(row) != row.text)
+            and titles[0] == titles[1]
+            and (shown[0].cursor == shown[1].cursor or self._text(row) != row.text)
         )
 
     def _same(self, old: tuple[Row, ...], new: tuple[Row, ...]) -> bool:
@@ -359,8 +364,10 @@ class _Comparison:
         if len(self._equal) > _KEPT_ROWS:
             self._equal.clear()
         for before, after in unknown:
-            if self._text(before) is before.text and not same_rows(before, after):
-                return False
+            if self._text(before) is before.text:
+                shown = [shown_row(row, row.cols) for row in (before, after)]
+                if shown[0] != shown[1]:
+                    return False
             self._equal[before] = after
         return True
 

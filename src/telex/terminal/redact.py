@@ -32,10 +32,11 @@ from telex.terminal.cells import Cell, Row
 from telex.terminal.transcript import strip_escapes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from telex.redaction import Redactor
     from telex.terminal.cells import Snapshot
+    from telex.terminal.input_state import InputState
     from telex.terminal.session import PtySession
     from telex.terminal.waits.evidence import KeptMoment
 
@@ -253,6 +254,59 @@ SHARED_CHARS: Final = 8
 """The length of a substring that a text and a secret do not share by chance."""
 
 
+_LONGEST_SECRET: Final = 512
+
+
+def secrets_in(text: str, redactor: Redactor) -> set[str]:
+    """Return the secrets of a text."""
+    return {text[begin:end] for begin, end in redactor.spans(text)} - {redactor.replacement}
+
+
+def hide_parts(snapshot: Snapshot, secrets: Iterable[str]) -> Snapshot:
+    """Hide parts of known secrets in a masked screen: a program may have drawn a secret in pieces,
+    or over the half of it, so that no rule recognises the rest."""
+    parts = _parts(secrets)
+    rows = tuple([_without(row, parts) for row in snapshot.rows]) if parts else ()
+    return replace(snapshot, rows=rows) if parts else snapshot
+
+
+def hide_parts_of_text(text: str, secrets: Iterable[str], fill: str, replacement: str) -> str:
+    """Hide parts of known secrets in a text: each character by the fill, else all by a text."""
+    hidden = _hidden_places(text, _parts(secrets))
+    runs = groupby(enumerate(text), key=lambda one: one[0] in hidden)
+    pieces = [(covered, "".join([char for _, char in members])) for covered, members in runs]
+    return "".join([fill * len(one) or replacement if covered else one for covered, one in pieces])
+
+
+def _parts(secrets: Iterable[str]) -> set[str]:
+    return {
+        secret[at : at + SHARED_CHARS]
+        for secret in secrets
+        for at in range(max(min(len(secret), _LONGEST_SECRET) - SHARED_CHARS, 0) + 1)
+        if len(secret) >= SHORTEST_SECRET
+    }
+
+
+def _hidden_places(text: str, parts: set[str]) -> set[int]:
+    return {
+        place
+        for size in {len(part) for part in parts}
+        for at in range(len(text) - size + 1)
+        if text[at : at + size] in parts
+        for place in range(at, at + size)
+    }
+
+
+def _without(row: Row, parts: set[str]) -> Row:
+    starts = [col for col, cell in enumerate(row.cells) for _ in cell.text or " " * cell.width]
+    text = "".join([cell.text or " " * cell.width for cell in row.cells])
+    columns = {starts[place] for place in _hidden_places(text, parts)}
+    if not columns:
+        return row
+    cells = [Cell(FILL, cell.style) if n in columns else cell for n, cell in enumerate(row.cells)]
+    return Row(tuple(cells), row.wrapped)
+
+
 class RedactedMoment:
     """A moment with and without its secrets: it decides whether a text about it quotes a secret.
 
@@ -311,6 +365,21 @@ def _shares(text: str, secret: str) -> bool:
         return True
     return any(
         secret[at : at + SHARED_CHARS] in text for at in range(len(secret) - SHARED_CHARS + 1)
+    )
+
+
+def masked_state(state: InputState, seen: Snapshot, redactor: Redactor) -> InputState:
+    """Return an input state whose texts are those of a masked screen."""
+    shown = seen.plain_text
+    joined = "".join([row.printed_text for row in seen.rows])
+
+    def mask(text: str) -> str:
+        return text if text in shown or text in joined else redactor.replacement
+
+    return replace(
+        state,
+        prompt=None if state.prompt is None else mask(state.prompt),
+        choices=tuple(map(mask, state.choices)),
     )
 
 

@@ -11,6 +11,7 @@ Used by `session`. Not safe to use from two threads at once.
 from __future__ import annotations
 
 import re
+from codecs import getincrementaldecoder
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -334,9 +335,17 @@ class Screen:
 
     @property
     def clipboard(self) -> str | None:
-        """The text that the program last copied (OSC 52); None if it copied none."""
+        """The text that the program last copied (OSC 52); None if it copied none, and empty if it
+        cleared the clipboard."""
         copied = self._terminal.copied
-        return None if copied is None else copied.decode("utf-8", "replace")
+        if copied is None:
+            return None
+        return getincrementaldecoder("utf-8")("replace").decode(copied, not self.clipboard_cut)
+
+    @property
+    def clipboard_cut(self) -> bool:
+        """Whether only the beginning of the copied text is kept."""
+        return self._terminal.copied_in_part
 
     def links(self) -> list[tuple[int, int, int, str]]:
         """Return row, column, width and URI of each visible link (OSC 8)."""
@@ -384,7 +393,7 @@ class Screen:
             alternate_screen=self.alternate_screen,
             pending_wrap=bool(self._terminal.get("CURSOR_PENDING_WRAP", "bool")),
             title=title,
-            modes=extras("modes", before=True),
+            modes=_MOUSE_FORMATS.sub(r"\2\1", extras("modes", before=True)),
             tabs=extras("tabstops", before=True),
             region=extras("scrolling_region"),
             pen=extras("style", "charsets", "kitty_keyboard", "keyboard", "protection"),
@@ -401,6 +410,11 @@ class Screen:
         if event.event in ("press", "release", "click"):
             self._held = event.button if event.event == "press" else None
         return data
+
+
+_MOUSE_FORMATS: Final = re.compile(r"(\x1b\[\?1006h)(.*?\x1b\[\?1015h)")
+"""The library writes modes by their numbers, and the last format of mouse reports counts. A program
+that sets both asks for the older one first, for terminals that do not know the other."""
 
 
 def _unpacked(

@@ -20,13 +20,17 @@ import functools
 import logging
 import os
 import signal
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from telex.processes.termination import BRISK
+from telex.rpc.identity import IN_PROCESS, Identity
 from telex.terminal import actions, limits
 from telex.terminal.actions import InputNotRead, NoMouse, ProgramEnded
 from telex.terminal.cells import Size
+from telex.terminal.input_log import AuthoredInput, InputLog, described
+from telex.terminal.input_watch import InputWatch
 from telex.terminal.keys import bracketed_paste_bytes, parse_key, paste_bytes
 from telex.terminal.pty import InputQueueFull, Program, open_pty
 from telex.terminal.raw_transcript import FileFailed
@@ -42,11 +46,12 @@ from telex.wire.demux import Demux
 from telex.wire.events import Claimed, Event, Fault, Visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from telex.processes.child import Exit
     from telex.terminal.actions import Action, Streamed
     from telex.terminal.cells import Row, Size, Snapshot
+    from telex.terminal.input_state import InputState
     from telex.terminal.raw_transcript import RawTranscript
     from telex.terminal.waits.compiler import PredicateRunner
     from telex.terminal.waits.engine import KeepMoment, WaitMatch
@@ -84,6 +89,14 @@ OURS: Final = (json_escape.TO_TERMINAL, json_escape.TO_PROGRAM, htty_chunk.CHUNK
 """Control strings that never reach a screen. Unclaimed ones are dropped and counted."""
 
 
+def _echoed_by_key(data: bytes) -> str:
+    """Return the bytes of a key as typed text: characters, Enter, and those that edit the line."""
+    if data in (b"\r", b"\n"):
+        return "\n"
+    text = data.decode(errors="replace")
+    return text if text.isprintable() or text in ("\t", "\b", "\x7f", "\x15") else ""
+
+
 class PtySession:
     """A child on a PTY with its screen and transcript. Close it, or use it in `async with`.
 
@@ -112,6 +125,8 @@ class PtySession:
         """Whether the session was closed and its screen freed."""
         self.screen = Screen(program.size, attributes=attributes)
         self.transcript = Transcript(transcript_chars)
+        self.inputs = InputLog(self.transcript)
+        """The inputs of callers, and who they are."""
         self.marks = Marks()
         self.watchers: set[Callable[[], None]] = set()
         """Callbacks for each change, and once more at the end; they must be quick."""
@@ -123,6 +138,10 @@ class PtySession:
         """Filters of typed bytes: the program gets what a filter returns."""
         self.label_listeners: set[Callable[[str], None]] = set()
         """Callbacks that get the labels of marks in the transcript."""
+        self.use_listeners: set[Callable[[], None]] = set()
+        """Callbacks for each time that a caller types, reads, or stops waiting or following."""
+        self.followers = 0
+        """How many callers wait for this session, or follow its output, at this moment."""
         self.swallowed = 0
         """The number of unclaimed and broken control strings."""
         self.failures: deque[FileFailed] = deque(maxlen=limits.FILE_FAILURES)
@@ -149,6 +168,8 @@ class PtySession:
         self._caught_up = asyncio.Event()
         self._caught_up.set()
         self._waits = Waits(self)
+        self.input_watch = InputWatch(self)
+        """What the program waits for, and who is told of it."""
         self._quiet = asyncio.Event()
         self._over = asyncio.Event()
         self._closing: asyncio.Task[None] | None = None
@@ -197,6 +218,10 @@ class PtySession:
             self._above = self.screen.version, self.screen.scrollback(total - count, count)
         return self._above[1]
 
+    def input_state(self) -> InputState:
+        """Look what the program waits for now. It can be asked after the end, too."""
+        return self.input_watch.state()
+
     def last_change(self) -> float:
         """Return when the screen last changed, or the last input or resize.
 
@@ -230,6 +255,21 @@ class PtySession:
         rows = tuple([row.text for row in self.screen.rows()])
         return Mark(self.sequence, rows, self.screen.cursor, self.transcript.cursor, typed)
 
+    def note_use(self) -> None:
+        """Tell the listeners that a caller uses this session."""
+        for listener in self.use_listeners:
+            listener()
+
+    @contextlib.contextmanager
+    def followed(self) -> Iterator[None]:
+        """Count a caller who waits for this session or follows it, in this block."""
+        self.followers += 1
+        try:
+            yield
+        finally:
+            self.followers -= 1
+            self.note_use()
+
     def label(self, label: str) -> None:
         """Put a label at this place of the transcript and the recording."""
         self.transcript.mark(label)
@@ -246,24 +286,48 @@ class PtySession:
 
     # Input.
 
-    async def act(self, action: Action) -> str:
-        """Perform an action after the earlier ones. Returns a mark of the moment before.
+    async def act(self, action: Action, who: Identity = IN_PROCESS) -> str:
+        """Perform an action after the earlier ones. Returns a mark of the moment before. `who` is
+        the author of the input, for `inputs`.
 
         An interrupt does not queue: it overtakes a paste that is still queued, which is what people
         press it for.
         """
+        self.note_use()
         self._check_alive(action)
         match action:
             case actions.Interrupt():
+                self._log(described(action, who))
                 return self._interrupt()
             case actions.Kill():
                 mark = self._mark_now()
-                await self.kill()
+                await self.kill(who)
                 return self.marks.add_named(mark)
             case _:
                 async with self._input_order:
                     self._check_alive(action)
-                    return await self._perform(action)
+                    entry = self._log(described(action, who))
+                    try:
+                        return await self._perform(action)
+                    except (NoMouse, InputQueueFull):
+                        if entry is not None:
+                            self.inputs.withdraw(entry)
+                        raise
+
+    def log_input(self, entry: AuthoredInput) -> None:
+        """Record an input that is no action, such as a reply to an escape."""
+        self._log(entry)
+
+    def _log(self, entry: AuthoredInput | None) -> AuthoredInput | None:
+        """Record an input before it is written: after that, the program may switch the echo."""
+        if entry is None:
+            return None
+        entry.at, entry.sequence = time.time(), self.sequence
+        if entry.typed and self.inputs.at_line_start:
+            cursor = self.screen.cursor
+            entry.prompt = self.screen.rows()[cursor.row].text[: cursor.col]
+        self.inputs.add(entry, hidden=bool(entry.typed) and self.pty.hides_typing())
+        return entry
 
     def resize(self, size: Size) -> None:
         """Change the size of the terminal. The program gets SIGWINCH."""
@@ -276,8 +340,10 @@ class PtySession:
         self._changed_sequence = self.sequence + 1
         self._advance()
 
-    async def kill(self) -> None:
+    async def kill(self, who: Identity | None = None) -> None:
         """Kill the program and everything it started. Its screen can still be read."""
+        if who is not None and self.exit is None:
+            self._log(described(actions.Kill(), who))
         await self.pty.end(BRISK)
         await self._over.wait()
 
@@ -298,7 +364,10 @@ class PtySession:
         """Wait until the matcher matches. Raises a subclass of WaitFailed, and at once what
         `compiler.compile` raises."""
         condition = compiler.compile(with_since(matcher, since), self.marks.find, self._predicates)
-        return await self._waits.wait(condition, timeout, keep, keep_failed)
+        with self.followed(), contextlib.ExitStack() as watched:
+            if condition.watches_input:
+                watched.enter_context(self.input_watch.waited_for(self.recheck_waits))
+            return await self._waits.wait(condition, timeout, keep, keep_failed)
 
     def inject_output(self, data: bytes) -> None:
         """Show bytes as if the program had printed them: called by a claimant, at the place of the
@@ -311,7 +380,7 @@ class PtySession:
             self._advance()
 
     def recheck_waits(self) -> None:
-        """Check all waits again, because a predicate has a new result."""
+        """Check all waits again: a predicate has a new result, or the input state changed."""
         self._waits.look()
 
     def send_input(self, data: bytes) -> None:
@@ -321,6 +390,7 @@ class PtySession:
     def notify_input(self, data: bytes) -> None:
         """Pass typed bytes (none for a resize) to the taps, and restart the time of stability."""
         self.last_input = self._loop.time()
+        self.input_watch.input_typed(data)
         for tap in self.input_taps if data else ():
             tap(data)
 
@@ -332,6 +402,7 @@ class PtySession:
 
     async def _close(self) -> None:
         self._waits.cancel_all("the session was closed")
+        self.input_watch.close()
         try:
             await self.kill()
         finally:
@@ -345,6 +416,7 @@ class PtySession:
             self.output_taps.clear()
             self.input_taps.clear()
             self.label_listeners.clear()
+            self.use_listeners.clear()
             self.screen.close()
             self.closed = True
 
@@ -378,8 +450,7 @@ class PtySession:
     async def _press(self, name: str) -> str:
         press = parse_key(name)
         data = self.screen.encode_key(press)
-        typed = "\n" if data in (b"\r", b"\n") else data.decode() if data.isalnum() else ""
-        return await self._write(data, typed)
+        return await self._write(data, _echoed_by_key(data))
 
     async def _point(self, event: actions.MouseEvent) -> str:
         if not self.screen.mouse_tracking:
@@ -504,6 +575,7 @@ class PtySession:
             self._caught_up.set()
             self.pty.resume()
         self.last_output = self._loop.time()
+        self.input_watch.output_ended()
         self._advance()
 
     def _work_through(self, until: float) -> bool:
@@ -543,6 +615,7 @@ class PtySession:
         if replies := self.screen.feed(data):
             self._reply(replies)
         self.transcript.feed(data)
+        self.input_watch.program_printed(data)
         for tap in self.output_taps:
             tap(data)
 
@@ -578,5 +651,6 @@ class PtySession:
         self.transcript.finish()
         self.exit = self.pty.child.exit
         self._over.set()
+        self.input_watch.event()
         self._waits.program_gone()
         self._wake()

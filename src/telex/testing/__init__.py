@@ -9,10 +9,10 @@ uses the fixture `telex` or `golden`, or fails after that.
     terminal_trace    the steps of one terminal: what was typed, what was waited for, and its screen
     golden_fixture    the fixture `golden`: compares a screen with its file
     golden_file       the value of such a file, and its text format
-    golden_diff       the differences of two screens, in words and side by side
     failure_report    the last screen, the steps and the frames of a failed test
     failure_page      all failures of a run as one HTML page
-    codegen           a test written from what a person did; codegen_panel watches the person
+    codegen           a test written from what a person did; codegen_panel watches the person, and
+                      codegen_log keeps the inputs, the screens and what of them is secret
     golden_place      the names of golden files, and the unused ones
 
 Tests may import from here: the exceptions of `golden`, which are `MissingGolden`, `GoldenMismatch`

@@ -7,28 +7,24 @@ name, Enter alone numbers it, Escape cancels. The screen is the one at the momen
 from __future__ import annotations
 
 import asyncio
+import math
+import platform
 import re
 from codecs import getincrementaldecoder
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from telex.passthrough.panel_view import PanelLine
-from telex.terminal.redact import mask
-from telex.testing.codegen import (
-    CodegenLog,
-    HiddenText,
-    PastedText,
-    PressedKey,
-    TypedText,
-    typed_inputs,
-)
-from telex.testing.golden_file import GoldenScreen, from_cells
+from telex.passthrough.panel_view import PIXELS, PanelLine, input_modes
+from telex.terminal.emulator import cell_pixels
+from telex.terminal.redact import Masker
+from telex.terminal.shown_screen import from_cells
+from telex.testing.codegen_log import CodegenLog, PersonInput, SeenScreen, SizeChange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from telex.passthrough.panel_view import PanelView
     from telex.redaction import Redactor
-    from telex.testing.codegen import TypedInput
+    from telex.terminal.cells import Snapshot
+    from telex.testing.codegen_log import Echo
 
 STYLE: Final = "7"
 PROMPT: Final = " name of this golden: "
@@ -45,13 +41,19 @@ class CodegenPanel:
     height = 1
 
     def __init__(self, key: str, redactor: Redactor) -> None:
-        self.log = CodegenLog()
+        self.log = CodegenLog(redactor, {platform.node(), platform.node().partition(".")[0]})
         self._key = key
-        self._redactor = redactor
+        self._masker = Masker(redactor)
+        self._input = PersonInput()
         self._decoder = getincrementaldecoder("utf-8")("replace")
         self._typed: str | None = None
-        self._marked: GoldenScreen | None = None
+        self._marked: SeenScreen | None = None
         self._view: PanelView | None = None
+        self._last: SeenScreen | None = None
+        """The screen at the last change."""
+        self._held: SeenScreen | None = None
+        """The screen before an input of which only the beginning has come."""
+        self._due: asyncio.TimerHandle | None = None
 
     @property
     def answer(self) -> str | None:
@@ -61,13 +63,14 @@ class CodegenPanel:
         if self._typed is not None:
             return [PanelLine(PROMPT + self._typed, "enter keeps it · esc does not ", STYLE)]
         goldens = len(self.log.names)
-        count = f"{len(self.log.moments) - goldens} inputs, {goldens} goldens"
+        count = f"{_counted(self.log.inputs, 'input')}, {_counted(goldens, 'golden')}"
         return [PanelLine(f" codegen: {count}", f"{self._key} marks a golden ", STYLE)]
 
     # Keys.
 
     def pressed(self) -> None:
         if self._view is not None:
+            self._end_held()
             self._marked = self._screen()
             self._typed = ""
 
@@ -96,40 +99,108 @@ class CodegenPanel:
         """Listen until the program has ended, or the view is left."""
         self._view = view
         session = view.session
-        session.input_filter = self._input
+        self._last = self._screen()
+        session.input_filter = self._take
+        session.output_taps.add(self._printed)
+        session.watchers.add(self._changed)
         try:
             await asyncio.get_running_loop().create_future()
         finally:
+            self._end_held()
             self.log.end = self._screen()
             if session.exit is not None:
                 self.log.exit_code = session.exit.code
 
-    def _screen(self) -> GoldenScreen:
+    def _screen(self) -> SeenScreen:
         assert self._view is not None
         session = self._view.session
-        return from_cells(mask(session.snapshot(), self._redactor, session.rows_above()))
+        seen = session.snapshot()
+        masked = self._masker.snapshot(seen, session.rows_above())
+        hidden, secrets = _masked(seen, masked)
+        return SeenScreen(
+            from_cells(masked),
+            hidden,
+            secrets,
+            (seen.cursor.row, seen.cursor.col),
+            session.screen.alternate_screen,
+        )
 
-    def _input(self, data: bytes) -> bytes:
+    def _printed(self, data: bytes) -> None:
+        self.log.printed(self._decoder.decode(data))
+
+    def _changed(self) -> None:
+        """Take the present screen, and a new size."""
+        now, before = self._screen(), self._last
+        size = len(now.golden.rows), now.golden.cols
+        if before is not None and size != (len(before.golden.rows), before.golden.cols):
+            self._end_held()
+            self.log.typed(before, [SizeChange(*size)], "kernel")
+        self.log.saw(now)
+        self._last = now
+
+    def _take(self, data: bytes) -> bytes:
         """Note an input before it is written: after that, the program may already have changed its
         screen or switched the echo off."""
-        inputs = typed_inputs(self._decoder.decode(data))
-        self.log.typed(self._screen(), self._without_secrets(inputs))
+        self._feed(data)
         return data
 
-    def _without_secrets(self, inputs: Iterator[TypedInput]) -> Iterator[TypedInput]:
+    def _feed(self, data: bytes, now: float | None = None) -> None:
+        loop = asyncio.get_running_loop()
+        screen = self._held or self._screen()
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+        inputs = self._input.feed(data, loop.time() if now is None else now, self._cell(data))
+        self._held = None
+        if self._input.deadline is not None:
+            self._held = screen
+            self._due = loop.call_at(self._input.deadline, self._feed, b"")
+        if inputs:
+            self.log.typed(screen, inputs, self._echo())
+            if self._view is not None:
+                self._view.changed()  # the count, also if the program prints nothing
+
+    def _end_held(self) -> None:
+        """Take the beginning of an input as all of it."""
+        if self._held is not None:
+            self._feed(b"", math.inf)
+
+    def _cell(self, data: bytes) -> tuple[int, int] | None:
+        """Return the size of a cell if the mouse reports pixels."""
+        assert self._view is not None
+        screen = self._view.session.screen
+        if b"[<" in data and PIXELS in input_modes(screen.restore()).modes:
+            return cell_pixels(self._view.session.size)
+        return None
+
+    def _echo(self) -> Echo:
         assert self._view is not None
         settings = self._view.session.pty.line_settings()
-        hidden = settings.canonical and not settings.echo
-        for one in inputs:
-            match one:
-                case PressedKey("enter") if hidden:
-                    yield HiddenText(True)
-                case TypedText(text) | PastedText(text) if hidden or self._is_secret(text):
-                    yield HiddenText(False)
-                case PressedKey() if hidden:
-                    continue
-                case _:
-                    yield one
+        if settings.echo:
+            return "kernel"
+        return "none" if settings.canonical else "program"
 
-    def _is_secret(self, text: str) -> bool:
-        return self._redactor.redact(text) != text
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _masked(seen: Snapshot, masked: Snapshot) -> tuple[dict[int, frozenset[int]], tuple[str, ...]]:
+    """Return the masked columns of each row, and the masked texts. A text that goes on in the next
+    row is there as a whole, too."""
+    hidden: dict[int, frozenset[int]] = {}
+    texts: list[str] = []
+    whole = ""
+    for number, (row, other) in enumerate(zip(seen.rows, masked.rows, strict=True)):
+        if row is other:
+            continue
+        cells = enumerate(zip(row.cells, other.cells, strict=True))
+        for differs, group in groupby(cells, key=lambda pair: pair[1][0] != pair[1][1]):
+            members = list(group)
+            if differs:
+                columns = frozenset([col for col, _ in members])
+                hidden[number] = hidden.get(number, frozenset()) | columns
+                text = "".join([cell.text for _, (cell, _) in members])
+                whole = whole + text if min(columns) == 0 else text
+                texts += [text] if whole == text else [text, whole]
+    return hidden, tuple(texts)

@@ -29,33 +29,40 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from telex.terminal.shown_screen import (
+    ATTRIBUTES,
+    BLANK,
+    COLOURS,
+    PLAIN,
+    UNDERLINES,
+    ShownCell,
+    ShownScreen,
+    row_text,
+    screen_of,
+    shown_cell,
+    shown_rows,
+    style_words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from telex.automation.protocol import ScreenSnapshot
-    from telex.terminal.cells import Row, Snapshot
+
+GoldenCell = ShownCell
+GoldenScreen = ShownScreen
 
 VERSION: Final = 1
-_FIRST: Final = ("bold", "dim", "italic", "underline", "inverse")
-ATTRIBUTES: Final = {1: (*_FIRST, "strikethrough", "blink", "invisible")}
-"""The attributes of a cell, beside its colours, that each version of the format compares."""
-UNDERLINES: Final = {1: ("double", "curly", "dotted", "dashed")}
-"""The kinds of underlines beside the plain one: `curly-underline`."""
+"""The version of the format that is written; it has the words of the same version."""
+LAST: Final = 9999
+"""The highest row and column that a file can have."""
 FILL: Final = "▒"
 """Stands in a masked cell."""
-PLAIN: Final = ""
-
-_NAMES: Final = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
-_COLOUR: Final = re.compile(rf"(?:bright-)?(?:{'|'.join(_NAMES)})|color\d{{1,3}}|#[0-9a-f]{{6}}")
-
-_MARKS_BLANKS: Final = re.compile("inverse|underline|strikethrough")
-"""Attributes that are seen on a blank."""
+_COLOUR: Final = re.compile(rf"(?:bright-)?(?:{'|'.join(COLOURS)})|color\d{{1,3}}|#[0-9a-f]{{6}}")
 
 
 class BadGolden(ValueError):
@@ -70,34 +77,14 @@ class NewerGolden(BadGolden):
     __module__ = "telex.testing"
 
 
-class GoldenCell(NamedTuple):
-    """One cell: its character, and its style in words."""
-
-    text: str = " "
-    """A character with its combining characters; empty if the character before covers the cell."""
-    style: str = PLAIN
-    """Attributes and colours, as in `bold red on blue`."""
-
-
-BLANK: Final = GoldenCell()
-
-
-@dataclass(frozen=True, slots=True)
-class GoldenScreen:
-    """The compared part of a screen."""
-
-    rows: tuple[tuple[GoldenCell, ...], ...]
-    cols: int
-    cursor: tuple[int, int] | None = None
-    """Row and column; None if the cursor is hidden."""
-    title: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class PatternMask:
     """Hides the text that a regular expression (of `re`) finds in a row."""
 
     pattern: str
+
+    def __str__(self) -> str:
+        return json.dumps(self.pattern, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +95,9 @@ class RegionMask:
     bottom: int
     left: int
     right: int
+
+    def __str__(self) -> str:
+        return f"rows {self.top}-{self.bottom} columns {self.left}-{self.right}"
 
 
 Mask = PatternMask | RegionMask
@@ -122,119 +112,16 @@ class GoldenFile:
     version: int = field(default=VERSION, compare=False)
 
 
-# From a screen.
-
-
 def from_wire(snapshot: ScreenSnapshot, version: int = VERSION) -> GoldenScreen:
     """Return the golden screen of a public snapshot with all its cells."""
     rows = [
-        [golden_cell(cell.text, cell.wide_continuation, words(cell.style, version)) for cell in row]
+        [
+            shown_cell(cell.text, cell.wide_continuation, style_words(cell.style, version))
+            for cell in row
+        ]
         for _, row in groupby(snapshot.cells, key=lambda cell: cell.row)
     ]
-    return _screen(golden_rows(rows, snapshot.size.rows, snapshot.size.cols), snapshot)
-
-
-def from_cells(snapshot: Snapshot, version: int = VERSION) -> GoldenScreen:
-    """Return the golden screen of a snapshot of the terminal itself."""
-    size = snapshot.size
-    rows = [_row_of_cells(row, size.cols, version) for row in snapshot.rows[: size.rows]]
-    missing = [(BLANK,) * size.cols] * (size.rows - len(rows))
-    return _screen((*rows, *missing), snapshot)
-
-
-@lru_cache(maxsize=512)
-def _row_of_cells(row: Row, cols: int, version: int) -> tuple[GoldenCell, ...]:
-    """Convert a row. Unchanged rows of a terminal are the same objects from look to look."""
-    cells = [
-        golden_cell(cell.text, not cell.width, words(cell.style, version)) for cell in row.cells
-    ]
-    return golden_rows([cells], 1, cols)[0]
-
-
-def _screen(
-    rows: tuple[tuple[GoldenCell, ...], ...], snapshot: ScreenSnapshot | Snapshot
-) -> GoldenScreen:
-    at = snapshot.cursor
-    cursor = (at.row, at.col) if at.visible else None
-    title = "".join(map(_shown, snapshot.title or ""))
-    return GoldenScreen(rows, snapshot.size.cols, cursor, title)
-
-
-def from_text(text: str, rows: int, cols: int) -> GoldenScreen:
-    """Return a screen of plain narrow characters."""
-    given = [[golden_cell(char, False, PLAIN) for char in line] for line in text.split("\n")]
-    return GoldenScreen(golden_rows(given, rows, cols), cols)
-
-
-@lru_cache(maxsize=4096)
-def words(style: Any, version: int = VERSION) -> str:
-    """Return a style in words: attributes, foreground, colour of the underline, background."""
-    found = [name for name in ATTRIBUTES[version] if getattr(style, name)]
-    if style.underline and style.underline_style in UNDERLINES[version]:
-        found[found.index("underline")] = f"{style.underline_style}-underline"
-    line = style.underline_color if style.underline else "default"
-    for before, colour in (("", style.foreground), ("line-", line), ("on ", style.background)):
-        if shown := _colour(colour):
-            found.append(before + shown)
-    return " ".join(found)
-
-
-def _colour(name: str) -> str:
-    kind, *numbers = name.split(":")
-    if kind == "idx":
-        index = int(numbers[0])
-        bright = "bright-" if index >= 8 else ""
-        return f"{bright}{_NAMES[index % 8]}" if index < 16 else f"color{index}"
-    return "#{:02x}{:02x}{:02x}".format(*map(int, numbers)) if kind == "rgb" else ""
-
-
-@lru_cache(maxsize=8192)
-def golden_cell(text: str, covered: bool, style: str) -> GoldenCell:
-    """Return a cell as it is compared. Of a blank, only the visible part of its style counts: how a
-    program erased a cell leaves no trace on the screen."""
-    if covered:
-        return GoldenCell("", style)
-    shown = "".join(map(_shown, text)) or " "
-    if shown == " " and style and not _MARKS_BLANKS.search(style):
-        _, on, colour = f" {style}".partition(" on ")
-        style = f"on {colour}" if on else PLAIN
-    return GoldenCell(shown, style)
-
-
-def _shown(char: str) -> str:
-    """Return a character, or U+FFFD for a control character or half a surrogate pair."""
-    return "\ufffd" if unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") else char
-
-
-def golden_rows(
-    rows: Sequence[Sequence[GoldenCell]], height: int, cols: int
-) -> tuple[tuple[GoldenCell, ...], ...]:
-    """Return exactly so many rows of so many cells, as they are compared."""
-    given = [list(row[:cols]) for row in rows[:height]]
-    for row in given:
-        before = ""
-        for col, cell in enumerate(row):
-            if not cell.text and not before:  # covered by nothing
-                row[col] = GoldenCell(" ", cell.style)
-            before = cell.text
-        _style_blanks(row)
-        row.extend([BLANK] * (cols - len(row)))
-    given += [[BLANK] * cols] * (height - len(given))
-    return tuple(map(tuple, given))
-
-
-def _style_blanks(row: list[GoldenCell]) -> None:
-    """Give blanks between two words of one style that style, if they look like it: most programs
-    draw whole phrases, and a run with gaps is hard to read."""
-    inked = [col for col, cell in enumerate(row) if cell.text.strip(" ")]
-    for left, right in pairwise(inked):
-        style = row[left].style
-        if right - left > 1 and style and style == row[right].style:
-            blank = golden_cell(" ", False, style)
-            gap = range(left + 1, right)
-            if blank.style != style and all(row[col] in (blank, ("", style)) for col in gap):
-                for col in gap:
-                    row[col] = GoldenCell(row[col].text, style)
+    return screen_of(shown_rows(rows, snapshot.size.rows, snapshot.size.cols), snapshot)
 
 
 # Masks.
@@ -248,17 +135,17 @@ def mask_screen(screen: GoldenScreen, masks: Iterable[Mask]) -> GoldenScreen:
             case PatternMask(pattern):
                 hidden.update(_found(screen, re.compile(pattern)))
             case RegionMask(top, bottom, left, right):
-                across = range(left, right + 1)
-                hidden.update((row, col) for row in range(top, bottom + 1) for col in across)
+                down = range(max(top, 0), min(bottom + 1, len(screen.rows)))
+                across = range(max(left, 0), min(right + 1, screen.cols))
+                hidden.update((row, col) for row in down for col in across)
     if not hidden:
         return screen
     rows = [list(row) for row in screen.rows]
     for row, col in hidden:
-        if 0 <= row < len(rows) and 0 <= col < screen.cols:
-            for place in _whole(rows[row], col):
-                rows[row][place] = GoldenCell(FILL)
-    again = [[golden_cell(cell.text, not cell.text, cell.style) for cell in row] for row in rows]
-    shown = golden_rows(again, len(rows), screen.cols)
+        for place in _whole(rows[row], col):
+            rows[row][place] = GoldenCell(FILL)
+    again = [[shown_cell(cell.text, not cell.text, cell.style) for cell in row] for row in rows]
+    shown = shown_rows(again, len(rows), screen.cols)
     return GoldenScreen(shown, screen.cols, screen.cursor, screen.title)
 
 
@@ -277,16 +164,6 @@ def _whole(row: list[GoldenCell], col: int) -> list[int]:
     return [col, col + 1] if wide else [col]
 
 
-def row_text(row: Iterable[GoldenCell]) -> str:
-    """Return the text of a row, without the blanks at its end."""
-    return "".join([cell.text for cell in row]).rstrip(" ")
-
-
-def text_rows(screen: GoldenScreen) -> list[str]:
-    """Return the texts of the rows, without blank rows at the end."""
-    return "\n".join([row_text(row) for row in screen.rows]).rstrip("\n").split("\n")
-
-
 # Writing.
 
 
@@ -299,7 +176,7 @@ def write_golden(golden: GoldenFile) -> str:
         f"size {screen.cols}x{len(screen.rows)}",
         "cursor hidden" if at is None else f"cursor row {at[0]} column {at[1]}",
         *([f"title {json.dumps(screen.title, ensure_ascii=False)}"] if screen.title else []),
-        *[f"mask {_mask_words(mask)}" for mask in golden.masks],
+        *[f"mask {mask}" for mask in golden.masks],
         "",
     ]
     last = max([n for n, row in enumerate(screen.rows) if set(row) != {BLANK}], default=-1)
@@ -310,14 +187,6 @@ def write_golden(golden: GoldenFile) -> str:
         if widths := "; ".join(_widths(row)):
             lines.append(f"{number:3}~ {widths}")
     return "\n".join(lines) + "\n"
-
-
-def _mask_words(mask: Mask) -> str:
-    match mask:
-        case PatternMask(pattern):
-            return json.dumps(pattern, ensure_ascii=False)
-        case RegionMask(top, bottom, left, right):
-            return f"rows {top}-{bottom} columns {left}-{right}"
 
 
 def _style_runs(row: Sequence[GoldenCell]) -> Iterator[str]:
@@ -337,6 +206,16 @@ def _widths(row: Sequence[GoldenCell]) -> Iterator[str]:
 # Reading.
 
 
+def decode_golden(data: bytes) -> GoldenFile:
+    """Read the bytes of a file. A byte order mark, which some editors write, is skipped."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        number = data[: error.start].count(b"\n") + 1
+        raise BadGolden(f"line {number} is not UTF-8: {error.reason}") from error
+    return read_golden(text)
+
+
 def read_golden(text: str) -> GoldenFile:
     """Read a file of any version up to the present one.
 
@@ -349,11 +228,13 @@ def read_golden(text: str) -> GoldenFile:
     if not first:
         raise BadGolden("line 1 is not `telex golden` and the version of the format")
     version = int(first[1])
-    if version not in READERS:
+    if version > VERSION:
         raise NewerGolden(
-            f"the file has version {version} of the golden format, and this telex reads up to "
-            f"{VERSION}: use a newer telex, or write the file again with `pytest --telex-update`"
+            f"line 1 has version {version} of the golden format, and this telex reads up to "
+            f"{VERSION}: use a newer telex, or remove the file and write it with `--telex-update`"
         )
+    if version not in READERS:
+        raise BadGolden(f"line 1 has version {version}, and the first version is {min(READERS)}")
     return READERS[version](lines)
 
 
@@ -371,30 +252,37 @@ def _read_1(lines: list[str]) -> GoldenFile:
     head: dict[str, re.Match[str]] = {}
     masks: list[Mask] = []
     number = 1
+    title = ""
     try:
         while number < len(lines) and lines[number].strip():
             name, _, value = lines[number].strip().partition(" ")
             found = _HEAD[name].fullmatch(value) if name in _HEAD else None
             if found is None:
                 raise ValueError(f"{value!r} does not fit {name!r}")
+            if name in head:
+                raise ValueError(f"there is a second {name!r}")
+            if name == "mask":
+                masks.append(_mask(found))
+                number += 1
+                continue
             head[name] = found
-            masks += [_mask(found)] if name == "mask" else []
+            title = json.loads(value) if name == "title" else title
             number += 1
         cols, height = map(int, head["size"].groups())
-        at, title = head["cursor"], head.get("title")
+        at = head["cursor"]
         rows = _Rows(cols, height)
         while (number := number + 1) < len(lines):
             if lines[number].strip():
-                rows.add(lines[number])
-        screen = GoldenScreen(
-            rows.finished(),
-            cols,
-            None if at[1] is None else (int(at[1]), int(at[2])),
-            json.loads(title[0]) if title else "",
-        )
-    except (ValueError, KeyError, re.error) as error:
+                rows.add(lines[number], number)
+        cells = []
+        for row in range(height):
+            number = rows.lines.get(row, number)
+            cells.append(rows.cells(row))
+    except (ValueError, KeyError, re.error, OverflowError, RecursionError) as error:
         why = f"there is no {error}" if isinstance(error, KeyError) else str(error)
         raise BadGolden(f"line {number + 1} is not one of a golden screen: {why}") from error
+    cursor = None if at[1] is None else (int(at[1]), int(at[2]))
+    screen = GoldenScreen(tuple(cells), cols, cursor, title)
     return GoldenFile(screen, tuple(masks), 1)
 
 
@@ -411,61 +299,79 @@ class _Rows:
 
     def __init__(self, cols: int, height: int) -> None:
         self._cols = cols
-        self._texts = [""] * height
-        self._runs: list[list[tuple[int, int, str]]] = [[] for _ in range(height)]
-        self._wide: list[set[int]] = [set() for _ in range(height)]
-        self._joined: list[dict[int, int]] = [{} for _ in range(height)]
+        self._height = height
+        self.lines: dict[int, int] = {}
+        """The last line about each row."""
+        self._texts: dict[int, str] = {}
+        self._runs: dict[int, list[tuple[int, int, str]]] = {}
+        self._wide: dict[int, set[int]] = {}
+        self._joined: dict[int, dict[int, int]] = {}
+        self._blank = (BLANK,) * cols
 
-    def add(self, line: str) -> None:
+    def add(self, line: str, number: int) -> None:
         found = _ROW.fullmatch(line)
-        if found is None or int(found[1]) >= len(self._texts):
+        if found is None:
             raise ValueError("a row is its number, one of | : ~, and its content")
         row, kind, rest = int(found[1]), found[2], found[3]
-        if kind == "|":
-            self._texts[row] = rest
-        elif kind == ":":
-            self._runs[row] += [_run(part) for part in rest.split(";")]
-        else:
+        if row >= self._height:
+            raise ValueError(f"row {row} is outside of a screen of {self._height} rows")
+        self.lines[row] = number
+        if kind == ":":
+            self._runs.setdefault(row, []).extend([self._run(part) for part in rest.split(";")])
+        elif kind == "~":
             self._add_widths(row, rest)
+        elif row in self._texts:
+            raise ValueError(f"there is a second row {row}")
+        else:
+            self._texts[row] = rest
+
+    def _run(self, part: str) -> tuple[int, int, str]:
+        found = _RUN.fullmatch(part.rstrip())
+        if found is None or int(found[2]) < int(found[1]):
+            raise ValueError(f"{part.strip()!r} is not FIRST-LAST and a style")
+        return self._col(found[1]), self._col(found[2]), _in_order(found[3])
+
+    def _col(self, digits: str) -> int:
+        if not re.fullmatch("[0-9]{1,4}", digits):
+            raise ValueError(f"{digits!r} is not a column")
+        if int(digits) >= self._cols:
+            raise ValueError(f"column {digits} is outside of a screen of {self._cols} columns")
+        return int(digits)
 
     def _add_widths(self, row: int, rest: str) -> None:
         for part in rest.split(";"):
-            word, *values = part.split()
+            word, _, values = part.strip().partition(" ")
             if word == "wide":
-                self._wide[row] |= set(map(int, values))
+                self._wide.setdefault(row, set()).update(map(self._col, values.split()))
             elif word == "joined":
-                pairs = [value.partition(":") for value in values]
-                self._joined[row] |= {int(col): int(count) for col, _, count in pairs}
+                for value in values.split():
+                    col, _, count = value.partition(":")
+                    if not re.fullmatch("[1-9][0-9]{0,3}", count):
+                        raise ValueError(f"{value!r} is not COLUMN:CHARACTERS")
+                    self._joined.setdefault(row, {})[self._col(col)] = int(count)
             else:
                 raise ValueError(f"{word!r} is neither `wide` nor `joined`")
 
-    def finished(self) -> tuple[tuple[GoldenCell, ...], ...]:
-        rows = [self._row(number) for number in range(len(self._texts))]
-        return golden_rows(rows, len(rows), self._cols)
-
-    def _row(self, number: int) -> list[GoldenCell]:
-        text, at, texts = self._texts[number], 0, list[str]()
+    def cells(self, number: int) -> tuple[GoldenCell, ...]:
+        if number not in self.lines:
+            return self._blank
+        text, at, texts = self._texts.get(number, ""), 0, list[str]()
+        joined, wide = self._joined.get(number, {}), self._wide.get(number, ())
         while at < len(text) or len(texts) < self._cols:
-            count = self._joined[number].get(len(texts), 1)
-            wide = len(texts) in self._wide[number]
+            count = joined.get(len(texts), 1)
+            covers = len(texts) in wide
             texts.append(text[at : at + count] or " ")
-            texts += [""] if wide else []
+            texts += [""] if covers else []
             at += count
         if len(texts) > self._cols:
             raise ValueError(f"row {number} is longer than {self._cols} columns")
         styles = [PLAIN] * self._cols
-        for first, last, style in self._runs[number]:
-            styles[first : last + 1] = [style] * (min(last, self._cols - 1) + 1 - first)
-        return [
-            golden_cell(text, not text, style) for text, style in zip(texts, styles, strict=True)
+        for first, last, style in self._runs.get(number, ()):
+            styles[first : last + 1] = [style] * (last + 1 - first)
+        cells = [
+            shown_cell(text, not text, style) for text, style in zip(texts, styles, strict=True)
         ]
-
-
-def _run(part: str) -> tuple[int, int, str]:
-    found = _RUN.fullmatch(part.rstrip())
-    if found is None or int(found[2]) < int(found[1]):
-        raise ValueError(f"{part.strip()!r} is not FIRST-LAST and a style")
-    return int(found[1]), int(found[2]), _in_order(found[3])
+        return shown_rows([cells], 1, self._cols)[0]
 
 
 def _in_order(style: str) -> str:

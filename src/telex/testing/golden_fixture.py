@@ -15,35 +15,40 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
 from telex import match
 from telex.automation.client import AsyncTerminal
 from telex.automation.errors import SessionClosed, TimedOut
 from telex.automation.sync import Terminal
+from telex.terminal.screen_difference import told
+from telex.terminal.shown_screen import BLANK, text_rows
 from telex.terminal.waits.matchers import TranscriptRegex
-from telex.testing.golden_diff import told
 from telex.testing.golden_file import (
+    LAST,
     VERSION,
     BadGolden,
     GoldenFile,
     GoldenScreen,
     Mask,
+    NewerGolden,
     PatternMask,
     RegionMask,
+    decode_golden,
     from_wire,
     mask_screen,
-    read_golden,
-    text_rows,
     write_golden,
 )
-from telex.testing.golden_place import golden_name
+from telex.testing.golden_place import file_key, golden_name
 from telex.testing.spawned_programs import SpawnedTerminal
 from telex.testing.terminal_trace import TracedCaller, TraceStep
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable
+    from collections.abc import Awaitable
     from pathlib import Path
 
     from telex.testing.terminal_trace import TerminalTrace
@@ -63,6 +68,10 @@ class MissingGolden(AssertionError):
     """There is no file for this golden yet."""
 
     __module__ = "telex.testing"
+
+
+class MaskOutside(ValueError):
+    """A region that no cell of the screen is in, and that therefore hides nothing."""
 
 
 class GoldenMismatch(AssertionError):
@@ -105,6 +114,8 @@ class Golden:
         self.used: set[str] = set()
         """The names of the files that were compared or written."""
         self.written: list[str] = []
+        self._names: dict[str, str] = {}
+        """The goldens so far: their names by their files, in which case does not count."""
         self._unnamed = 0
         self._unawaited = 0
 
@@ -138,24 +149,35 @@ class Golden:
         *,
         mask: MaskArgument = (),
         timeout: float = 5.0,
+        **unknown: object,
     ) -> Awaitable[None] | None:
         """Compare the screen of a terminal with its file, until they are equal.
 
         Args:
             terminal: A terminal. For an `AsyncTerminal`, write `await golden(term)`.
-            name: Names the golden; without a name the goldens of a test are numbered.
+            name: Names the golden; without a name the goldens of a test are numbered. A test
+                can use a name once.
             mask: Parts that may change, one or several: regular expressions (of `re`, within a
-                row), and regions `(row, col, rows, cols)`. Masks in the file apply, too.
+                row), and regions `(row, col, rows, cols)`. The file has the masks with which it was
+                written; other masks are a difference, too.
             timeout: Seconds until the screen must be equal.
 
         Raises:
-            GoldenMismatch: The screens differ. The message says how.
-            MissingGolden: There is no file yet. The message has the command that writes it.
-            BadGolden: The file cannot be read.
+            GoldenMismatch: The screens or the masks differ. The message says how.
+            MissingGolden: There is no file yet. The message has the command that writes it. A
+                blank screen is not written.
+            BadGolden: The file cannot be read or written.
+            ValueError: The name was used before, or a mask is none.
         """
         __tracebackhide__ = True
+        for wrong in unknown:
+            near = get_close_matches(wrong, ["name", "mask", "timeout"], 1)
+            hint = f"did you mean {near[0]!r}?" if near else "there are name, mask, timeout"
+            raise TypeError(f"golden() got an unexpected keyword argument {wrong!r}; {hint}")
         masks = _masks(mask)
-        comparison = _Comparison(self._place.directory / self._file_name(name), masks, timeout)
+        comparison = _Comparison(
+            self._place.directory / self._file_name(name), masks, _seconds(timeout)
+        )
         if isinstance(terminal, AsyncTerminal):
             self._unawaited += 1
             return self._awaited(terminal, comparison)
@@ -165,6 +187,7 @@ class Golden:
         problem = blocking._run(self._compare(blocking._terminal, comparison))
         if problem is not None:
             raise problem
+        self._warn(comparison)
         return None
 
     def check_awaited(self) -> None:
@@ -181,29 +204,48 @@ class Golden:
         problem = await self._compare(terminal, comparison)
         if problem is not None:
             raise problem
+        self._warn(comparison)
 
     def _file_name(self, name: str | None) -> str:
-        if name is None:
+        __tracebackhide__ = True
+        if not isinstance(name, str | None):
+            raise TypeError(f"the name of a golden is a text, not {name!r}")
+        said = f"the golden {name!r}"
+        if not name:
             self._unnamed += 1
             name = "" if self._unnamed == 1 else str(self._unnamed)
+            said = f"golden number {self._unnamed}, which has no name,"
         found = golden_name(self._place.stem, name)
+        before = self._names.setdefault(file_key(found), said)
+        if before != said:
+            raise ValueError(
+                f"{said} would have the file of {before.removesuffix(',')} ({found}): give one of "
+                "them another name"
+            )
+        if found in self.used:
+            raise ValueError(f"{said} was compared in this test before: give this one another name")
         self.used.add(found)
         return found
 
     async def _compare(
         self, terminal: AsyncTerminal, comparison: _Comparison
-    ) -> AssertionError | BadGolden | None:
+    ) -> AssertionError | ValueError | None:
         """Return the problem, so that the caller's own frame raises it."""
         trace = terminal._caller.trace if isinstance(terminal._caller, TracedCaller) else None
         if trace is not None and trace.finished:
             raise SessionClosed("the terminal is closed: compare its screen before that", {})
         comparison.trace = trace
         at = 0.0 if trace is None else trace.now()
-        problem = await self._outcome(comparison, _untraced(terminal))
+        problem: AssertionError | ValueError | None
+        try:
+            problem = await self._outcome(comparison, _untraced(terminal))
+        except MaskOutside as error:
+            problem = error.with_traceback(None)
         if trace is not None:
             words = problem.args[0].partition("\n")[0] if problem is not None else ""
             what = f"golden {comparison.path.name}"
-            trace.add(TraceStep(at, "golden", what, trace.now() - at, words))
+            took = trace.now() - at
+            trace.add(TraceStep(at, "golden", trace.clean(what), took, trace.clean(words)))
         return problem
 
     async def _outcome(
@@ -212,18 +254,20 @@ class Golden:
         path, place = comparison.path, self._place
         shown = f"{place.shown}/{path.name}"
         try:
-            known = read_golden(path.read_text("utf-8"))
+            known = decode_golden(path.read_bytes())
         except FileNotFoundError:
             known = None
-        except (BadGolden, UnicodeDecodeError) as error:
-            if not place.update:
-                return BadGolden(f"{shown}: {error}")
+        except BadGolden as error:
+            if not place.update or isinstance(error, NewerGolden):  # that would lose what it knows
+                return type(error)(f"{shown}: {error}")
             known = None
-        masks = (*comparison.masks, *(known.masks if known is not None else ()))
-        comparison.masks = list(dict.fromkeys(masks))
+        except OSError as error:
+            return BadGolden(_file_problem(shown, path, error))
         if place.update:
-            await self._update(comparison, terminal, known)
-            return None
+            try:
+                return await self._update(comparison, terminal, known)
+            except OSError as error:
+                return BadGolden(_file_problem(shown, path, error))
         if known is None:
             screen = await comparison.look(terminal, VERSION)
             rows = "\n".join([f"  | {row}" for row in text_rows(screen)])
@@ -231,37 +275,67 @@ class Golden:
                 f"there is no golden {shown} yet\n"
                 f"if this screen is right: {place.command}\nthe screen:\n{rows}"
             )
+        masks = _mask_difference(known.masks, comparison.masks)
+        if masks:  # compare the rest of the screens
+            comparison.masks = [*comparison.masks, *known.masks]
+            known = replace(known, screen=mask_screen(known.screen, comparison.masks))
         actual = await comparison.until_equal(terminal, known)
-        if actual == known.screen:
+        if actual == known.screen and not masks:
             return None
-        lines = told(known.screen, actual, place.columns)
+        lines = [*masks, *told(known.screen, actual, place.columns)]
+        what = "screen differs" if actual != known.screen else "masks of this call differ"
+        right = "the screen is right" if actual != known.screen else "this call is right"
         sentence = (
-            f"the screen differs from {shown} (golden → screen)\n"
+            f"the {what} from {shown} (golden → {'screen' if actual != known.screen else 'call'})\n"
             + "\n".join(lines)
-            + f"\nif the screen is right: {place.command}"
+            + f"\nif {right}: {place.command}"
         )
         return GoldenMismatch(sentence, known.screen, actual)
 
     async def _update(
         self, comparison: _Comparison, terminal: AsyncTerminal, known: GoldenFile | None
-    ) -> None:
-        """Write the file, once the screen is still. An equal file is left as it is."""
+    ) -> MissingGolden | None:
+        """Write the file, once the screen is still. An equal file is left as it is, and a blank
+        screen is not written: nearly always the program has not drawn it yet."""
         with contextlib.suppress(TimedOut, SessionClosed):
             if comparison.trace is not None and not comparison.trace.answered:
                 await comparison.look(terminal, VERSION)
                 await comparison.output(terminal, min(comparison.timeout, ANSWER_SECONDS))
-        with contextlib.suppress(TimedOut, SessionClosed):  # a restless screen is written, too
-            await terminal.wait(match.stable(STILL_MS), comparison.timeout)
+        screen = await comparison.rest(terminal)
+        if _is_blank(screen):
+            with contextlib.suppress(TimedOut, SessionClosed):
+                await comparison.output(terminal, comparison.timeout)
+            screen = await comparison.rest(terminal)
         if known is not None:
-            screen = await comparison.look(terminal, known.version)
-            if known == GoldenFile(screen, tuple(comparison.masks)):
-                return
-        screen = await comparison.look(terminal, VERSION)
+            same = await comparison.look(terminal, known.version)
+            if known.screen == same and set(known.masks) == set(comparison.masks):
+                return None
         path = comparison.path
+        if _is_blank(screen):
+            return MissingGolden(
+                f"the screen is blank, so {self._place.shown}/{path.name} was not written: wait "
+                "for a text before golden(term), or give it a longer timeout; a screen that must "
+                "be blank needs no golden: assert not term.text().strip()"
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
         golden = GoldenFile(screen, tuple(comparison.masks))
         path.write_text(write_golden(golden), "utf-8", newline="\n")
         self.written.append(path.name)
+        return None
+
+    def _warn(self, comparison: _Comparison) -> None:
+        if comparison.restless and comparison.path.name in self.written:
+            path = f"{self._place.shown}/{comparison.path.name}"
+            warnings.warn(
+                f"the screen never rested, so {path} has one of several: wait for the "
+                "last text before golden(term), or mask what changes",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+
+def _is_blank(screen: GoldenScreen) -> bool:
+    return all(cell == BLANK for row in screen.rows for cell in row)
 
 
 class _Comparison:
@@ -269,10 +343,12 @@ class _Comparison:
 
     def __init__(self, path: Path, masks: list[Mask], timeout: float) -> None:
         self.path = path
-        self.masks = masks
+        self.masks = self._asked = masks
         self.timeout = timeout
         self.trace: TerminalTrace | None = None
         """The trace of the terminal, which reads its screen without a conversion between."""
+        self.restless = False
+        """Whether the screen, with the masks, did not come to rest."""
         self._sequence = 0
 
     async def look(self, terminal: AsyncTerminal, version: int) -> GoldenScreen:
@@ -281,11 +357,32 @@ class _Comparison:
         else:  # not spawned by the fixture: a session of a server, for example
             snapshot = await terminal.snapshot(cells="full", redact=True)
             screen, self._sequence = from_wire(snapshot, version), snapshot.sequence
+        for mask in self.masks:
+            outside = isinstance(mask, RegionMask) and (
+                mask.top >= len(screen.rows) or mask.left >= screen.cols
+            )
+            if outside and mask in self._asked:
+                size = f"{screen.cols} columns and {len(screen.rows)} rows"
+                raise MaskOutside(f"the mask of {mask} is outside of a screen of {size}")
         return mask_screen(screen, self.masks)
 
     async def output(self, terminal: AsyncTerminal, timeout: float) -> None:
         """Wait until the program has printed something since the last look."""
         await terminal.wait(ANY_OUTPUT, timeout, since=self._sequence)
+
+    async def rest(self, terminal: AsyncTerminal) -> GoldenScreen:
+        """Return the screen once it is still, or as it is when the time is over."""
+        self.restless = False
+        try:
+            await terminal.wait(match.stable(STILL_MS), self.timeout)
+        except TimedOut:  # what moves may be masked
+            screen = await self.look(terminal, VERSION)
+            with contextlib.suppress(TimedOut, SessionClosed):
+                await self.output(terminal, LOOK_SECONDS)
+            self.restless = screen != await self.look(terminal, VERSION)
+        except SessionClosed:
+            pass
+        return await self.look(terminal, VERSION)
 
     async def until_equal(self, terminal: AsyncTerminal, known: GoldenFile) -> GoldenScreen:
         """Return the screen once it equals the known one, or as it is when the time is over."""
@@ -304,31 +401,78 @@ class _Comparison:
                 return await self.look(terminal, known.version)
 
 
+def _seconds(given: Any) -> float:
+    __tracebackhide__ = True
+    if not isinstance(given, int | float) or isinstance(given, bool):
+        kind = type(given).__name__
+        raise TypeError(f"timeout must be a number of seconds; given is the {kind} {given!r:.60}")
+    return given
+
+
 def _untraced(terminal: AsyncTerminal) -> AsyncTerminal:
     """Return the same terminal without its trace, which shows one step for a golden."""
     caller = terminal._caller
     return AsyncTerminal(caller.caller if isinstance(caller, TracedCaller) else caller, terminal.id)
 
 
-def _masks(given: MaskArgument) -> list[Mask]:
+def _file_problem(shown: str, path: Path, error: OSError) -> str:
+    for place in reversed(path.parents):
+        if place.exists() and not place.is_dir():
+            return (
+                f"{shown} has no place: {place} is a file, and goldens need a directory of that "
+                "name; move the file away"
+            )
+    return f"{shown} cannot be read or written: {error.strerror}"
+
+
+# Masks.
+
+
+def _mask_difference(known: Iterable[Mask], asked: Iterable[Mask]) -> list[str]:
+    """Return in words how the masks of a file and of a call differ. Their order does not count."""
+    old, new = list(dict.fromkeys(known)), list(dict.fromkeys(asked))
+    return [
+        *[f"  mask {mask}: only in the golden" for mask in old if mask not in new],
+        *[f"  mask {mask}: only in the call" for mask in new if mask not in old],
+    ]
+
+
+def _masks(given: Any) -> list[Mask]:
+    __tracebackhide__ = True
     match given:
         case str() | re.Pattern() | (int(), int(), int(), int()):
             return [_mask(given)]
-    return [_mask(one) for one in given]
+    if not isinstance(given, Iterable):
+        return [_mask(given)]
+    return list(dict.fromkeys(map(_mask, given)))
 
 
 def _mask(given: Any) -> Mask:
+    __tracebackhide__ = True
     match given:
         case str():
-            return PatternMask(re.compile(given).pattern)
-        case re.Pattern():
+            return _pattern_mask(given)
+        case re.Pattern(pattern=str(pattern)):
             letters = {re.IGNORECASE: "i", re.DOTALL: "s", re.VERBOSE: "x", re.ASCII: "a"}
             flags = "".join([letter for flag, letter in letters.items() if given.flags & flag])
-            return PatternMask(f"(?{flags}){given.pattern}" if flags else given.pattern)
+            return _pattern_mask(f"(?{flags}){pattern}" if flags else pattern)
         case (int(row), int(col), int(rows), int(cols)):
+            if min(row, col, rows - 1, cols - 1) < 0 or max(row + rows, col + cols) > LAST + 1:
+                raise ValueError(
+                    f"the mask {given!r} is no region of a screen: (row, col, rows, cols) are "
+                    f"counted from 0, with 1 row and 1 column at least, up to {LAST}"
+                )
             return RegionMask(row, row + rows - 1, col, col + cols - 1)
-        case PatternMask() | RegionMask():
-            return given
     raise TypeError(
         f"a mask is a regular expression or a region (row, col, rows, cols), not {given!r}"
     )
+
+
+def _pattern_mask(pattern: str) -> PatternMask:
+    __tracebackhide__ = True
+    try:
+        re.compile(pattern)
+        pattern.encode()
+    except (re.error, OverflowError, RecursionError, UnicodeEncodeError) as error:
+        raise ValueError(f"the mask {pattern!r} is not a regular expression: {error}") from None
+    return PatternMask(pattern)

@@ -30,3 +30,15 @@ PAGE_FAILURES: Final = limit(
 REPLAYED_BYTES: Final = limit(
     "REPLAYED_BYTES", 16 * 1024 * 1024, "bytes", "Of a recording, replayed for the HTML page."
 )
+COMMAND_CHARS: Final = limit(
+    "COMMAND_CHARS", 400, "characters", "Of a command or the name of a test in a report."
+)
+SEARCHED_CHARS: Final = limit(
+    "SEARCHED_CHARS",
+    256 * 1024,
+    "characters",
+    "Of the output of a failed test, searched for secrets of which a screen shows a part.",
+)
+PAGE_RECORDINGS: Final = limit(
+    "PAGE_RECORDINGS", 400, "files", "Named in the HTML page; the next run removes them with it."
+)

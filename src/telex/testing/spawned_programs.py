@@ -6,19 +6,21 @@
         term.type("6 * 7\\n")
         term.wait("42")
 
-In a plain test, the result of `spawn` may be used at once, as here; it is then opened by its first
-use. `with` and `async with` work as usual. A coroutine must use `async with`, because only that can
-close a terminal in the test's own event loop.
+In a plain test, `spawn` starts the program at once; use its result as here, or by `with`. A
+coroutine must use `async with`, which starts the program, because only that can close a terminal in
+the test's own event loop; the end of the test warns of a result that nothing opened.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import warnings
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import telex
 from telex.automation.caller import LocalCaller
+from telex.automation.client import WAIT_SECONDS
 from telex.automation.sync import Terminal
 from telex.testing.terminal_trace import TerminalTrace, TracedCaller
 
@@ -34,16 +36,25 @@ IN_A_COROUTINE: Final = (
     "result of spawn directly"
 )
 
+STARTED_BEFORE: Final = (
+    "this program was started outside of the coroutine, for a plain test; call telex.spawn(…) in "
+    "the coroutine or in an async fixture to use `async with`"
+)
+
 
 class SpawnedPrograms:
     """Has every public name of the module `telex`, and remembers the programs that it starts."""
 
-    def __init__(self, recording: Callable[[], Path | None]) -> None:
-        """`recording` returns the path for the next recording; None records nothing."""
+    def __init__(self, recording: Callable[[], Path | None], timeout: float = WAIT_SECONDS) -> None:
+        """`recording` returns the path for the next recording; None records nothing. `timeout` is
+        that of `telex.spawn` where a test gives none."""
         self._recording = recording
+        self._timeout = timeout
         self._spawned: list[SpawnedTerminal] = []
         self.traces: list[TerminalTrace] = []
         """The programs that were started, in order."""
+        self.kept: set[str] = set()
+        """The names of their recordings that were kept."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in telex.__all__:
@@ -61,10 +72,17 @@ class SpawnedPrograms:
             how: The parameters of `telex.spawn`: `rows`, `cols`, `env`, `cwd` and others.
 
         Returns:
-            A terminal to use at once, or an object for `with` and `async with`.
+            A terminal to use at once or by `with`; in a coroutine, an object for `async with`.
+
+        Raises:
+            NotStarted: The program could not be started.
         """
+        __tracebackhide__ = True
+        how.setdefault("timeout", self._timeout)
         opened = SpawnedTerminal(telex.spawn(command, **how), self._begin_trace)
         self._spawned.append(opened)
+        if not _in_a_loop():
+            opened.start()
         return opened
 
     async def _begin_trace(self, terminal: AsyncTerminal) -> None:
@@ -92,7 +110,7 @@ class SpawnedPrograms:
 
 
 class SpawnedTerminal:
-    """A terminal that opens itself when it is used, or by `with` or `async with`."""
+    """A terminal that a plain test has open already, or that `async with` opens."""
 
     def __init__(
         self,
@@ -106,6 +124,7 @@ class SpawnedTerminal:
         self._running = False
         """Whether the program runs in a thread of its own."""
         self._used = False
+        self._entered = False
 
     def __repr__(self) -> str:
         return repr(self._terminal or self._context)
@@ -119,7 +138,8 @@ class SpawnedTerminal:
     def __dir__(self) -> list[str]:
         return dir(Terminal)
 
-    def __enter__(self) -> Terminal:
+    def start(self) -> Terminal:
+        """Start the program in a thread of its own."""
         __tracebackhide__ = True
         self._used = True
         terminal = self._context.__enter__()
@@ -128,10 +148,19 @@ class SpawnedTerminal:
         self._terminal = terminal
         return terminal
 
+    def __enter__(self) -> Terminal:
+        __tracebackhide__ = True
+        if self._entered:
+            raise telex.OpenedTwice("already opened; spawn a new one for each `with` block")
+        self._entered = True
+        return self._terminal or self.start()
+
     def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> AsyncTerminal:
+        if self._terminal is not None:
+            raise RuntimeError(STARTED_BEFORE)
         self._used = True
         terminal = await self._context.__aenter__()
         await self._begin(terminal)
@@ -144,7 +173,7 @@ class SpawnedTerminal:
         raise RuntimeError(IN_A_COROUTINE)
 
     def terminal(self) -> Terminal:
-        """Return the blocking terminal; open it first if nobody has.
+        """Return the blocking terminal.
 
         Raises:
             RuntimeError: Called in a coroutine, which must use `async with`.
@@ -156,7 +185,7 @@ class SpawnedTerminal:
                 raise RuntimeError("use the object that `with` or `async with` gave you")
             if _in_a_loop():
                 raise RuntimeError(IN_A_COROUTINE)
-            return self.__enter__()
+            return self.start()
         return self._terminal
 
     def finish(self) -> None:
@@ -165,7 +194,10 @@ class SpawnedTerminal:
             self._terminal._run(_finish(self._terminal._terminal))
 
     def close(self) -> None:
-        """End the program, unless its `with` block did."""
+        """End the program, unless its `with` block did. Warn if it was never started."""
+        if not self._used:
+            sentence = f"{self._context!r} was never opened, so no program ran: {IN_A_COROUTINE}"
+            warnings.warn(sentence, RuntimeWarning, stacklevel=2)
         if self._running:
             self._running = False
             self._context.__exit__()

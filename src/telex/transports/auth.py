@@ -20,6 +20,9 @@ own. Credentials that such a page uses for itself are then passed on to it.
 No secret is kept where a repr, a log or an error could print it; codes and cookies are kept only as
 digests. There is no TLS, no rate limit, and one user. `Authenticator` does no I/O.
 
+Every token has a name, which is the identity of its requests (`identity_of`). A cookie has the name
+of the token whose link it came from. Tokens of different names have the same rights.
+
 `AuthMiddleware` calls it for each request before any of the request is read. A refusal contains
 only the authenticator's own sentence, as JSON, or for a person in a browser as a page that also
 gives the next step. A WebSocket without proof is accepted, but its first message must be `{"token":
@@ -44,6 +47,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
+from telex.rpc.identity import UNKNOWN, Identity
 from telex.transports import limits
 from telex.transports.responses import (
     CONTROL_EXTENSION,
@@ -71,6 +75,13 @@ _EVERYWHERE: Final = ("0.0.0.0", "[::]")  # noqa: S104  compared with, never bou
 _NAME: Final = re.compile(r"(?:[a-z0-9-]+(?:\.[a-z0-9-]+)*|\[[0-9a-f:]+\])(?::[0-9]{1,5})?")
 _PLAIN_PATH: Final = re.compile(rb"/(?:[\w.~!$&'()*+,;=:@%-][\w.~!$&'()*+,;=:@%/-]*)?", re.ASCII)
 _HTTP_PORT: Final = 80
+
+
+DEFAULT_TOKEN: Final = "default"
+"""The name of the token of `TELEX_TOKEN`, or of the random one."""
+_TOKEN_NAME: Final = re.compile(r"[\w.-]{1,64}", re.ASCII)
+_IDENTITY: Final = "telex.identity"
+"""The key of the identity in the scope of a request."""
 
 
 class WeakToken(ValueError):
@@ -116,6 +127,8 @@ class Admitted:
     """The request is authenticated, by this proof."""
 
     by: Proof
+    name: str = DEFAULT_TOKEN
+    """The name of the token, or of the token that the cookie came from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +181,34 @@ def token_from(environment: Mapping[str, str]) -> str:
     token = environment.get("TELEX_TOKEN", "")
     if not token:
         return secrets.token_urlsafe(32)
-    if len(token) < TOKEN_CHARACTERS or not re.fullmatch(r"[!-~]+", token):
+    if not _is_strong(token):
         raise WeakToken(
             f"TELEX_TOKEN must have {TOKEN_CHARACTERS} or more printable ASCII characters and no "
             "spaces; unset it to get a random token"
         )
     return token
+
+
+def named_tokens(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the tokens of `TELEX_TOKENS` (`ci=TOKEN phone=TOKEN`) by name. Raises WeakToken."""
+    found: dict[str, str] = {}
+    for number, given in enumerate(environment.get("TELEX_TOKENS", "").split(), 1):
+        name, _, token = given.partition("=")
+        if not _TOKEN_NAME.fullmatch(name) or not _is_strong(token):
+            raise WeakToken(
+                f"part {number} of TELEX_TOKENS must be NAME=TOKEN: a name of letters, digits, - "
+                f"and _, and a token of {TOKEN_CHARACTERS} or more printable ASCII characters"
+            )
+        if name in (DEFAULT_TOKEN, *found):
+            raise WeakToken(
+                f"TELEX_TOKENS names {name!r}, which is taken; give each token a name of its own"
+            )
+        found[name] = token
+    return found
+
+
+def _is_strong(token: str) -> bool:
+    return len(token) >= TOKEN_CHARACTERS and re.fullmatch(r"[!-~]+", token) is not None
 
 
 class Authenticator:
@@ -183,6 +218,7 @@ class Authenticator:
         self,
         token: str,
         *,
+        more_tokens: Mapping[str, str] | None = None,
         names: Iterable[str] = (),
         origins: Iterable[str] = (),
         shared: bool = False,
@@ -190,6 +226,7 @@ class Authenticator:
         """Create an authenticator.
 
         Args:
+            more_tokens: Further tokens by name; `token` itself has the name "default".
             names: Host names besides the loopback ones, with our port unless they have one.
             origins: Origins of pages with another scheme, such as those of a proxy with TLS.
             shared: Accept only `names`. An Authorization that is not the token, and a parameter
@@ -198,7 +235,8 @@ class Authenticator:
         """
         if not token:
             raise WeakToken("the token is empty; use auth.token_from")
-        self._token = token.encode()
+        tokens = {DEFAULT_TOKEN: token, **(more_tokens or {})}
+        self._tokens = {name: each.encode() for name, each in tokens.items()}
         self._names = [_checked(name) for name in names]
         self.shared: Final = shared
         self._parameter: Final = b"telex-code" if shared else b"code"
@@ -206,8 +244,8 @@ class Authenticator:
         self._more_origins = frozenset(origin.encode() for origin in origins)
         self._origins: frozenset[bytes] = frozenset()
         self._cookie_name = b""
-        self._codes: OrderedDict[bytes, float] = OrderedDict()
-        self._cookies: OrderedDict[bytes, None] = OrderedDict()
+        self._codes: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
+        self._cookies: OrderedDict[bytes, str] = OrderedDict()
 
     def set_address(self, host: str, port: int) -> None:
         """Set the address that the server listens at. An IPv6 address is in brackets."""
@@ -222,24 +260,29 @@ class Authenticator:
     def cookie_name(self) -> bytes:
         return self._cookie_name
 
-    def new_link(self, now: float) -> str:
-        """Return a path and query that authenticate a browser, once."""
-        return f"/?{self._parameter.decode()}={self.new_code(now)}"
+    def new_link(self, now: float, name: str = DEFAULT_TOKEN) -> str:
+        """Return a path and query that authenticate a browser, once, as the token of that name."""
+        return f"/?{self._parameter.decode()}={self.new_code(now, name)}"
 
-    def new_code(self, now: float) -> str:
+    def new_code(self, now: float, name: str = DEFAULT_TOKEN) -> str:
         """Return a code for `/?code=…`. `now` is monotonic seconds, as for `authenticate`."""
         code = secrets.token_urlsafe(32)
-        _remember(self._codes, _digest(code.encode()), now + limits.CODE_SECONDS)
+        _remember(self._codes, _digest(code.encode()), (now + limits.CODE_SECONDS, name))
         return code
 
     def is_bearer(self, authorization: bytes) -> bool:
-        """Whether the value of an Authorization header is the token."""
-        scheme, _, given = authorization.partition(b" ")
-        return scheme.lower() == b"bearer" and self.is_token(given.strip())
+        """Whether the value of an Authorization header is a token of ours."""
+        return self._bearer_name(authorization) is not None
 
-    def is_token(self, given: bytes) -> bool:
-        """Compare in constant time. Accepts any bytes."""
-        return hmac.compare_digest(given, self._token)
+    def _bearer_name(self, authorization: bytes) -> str | None:
+        scheme, _, given = authorization.partition(b" ")
+        return self.token_name(given.strip()) if scheme.lower() == b"bearer" else None
+
+    def token_name(self, given: bytes) -> str | None:
+        """Return the name of a token, None for any other bytes. Each comparison takes constant
+        time, and all tokens are compared."""
+        found = [name for name, own in self._tokens.items() if hmac.compare_digest(given, own)]
+        return found[0] if found else None
 
     def authenticate(self, request: AuthRequest, now: float) -> AuthVerdict:
         """Return the verdict on a request."""
@@ -275,8 +318,8 @@ class Authenticator:
         shown = request.header(b"authorization")
         if not shown:
             return None
-        if len(shown) == 1 and self.is_bearer(shown[0]):
-            return Admitted(Proof.TOKEN)
+        if len(shown) == 1 and (name := self._bearer_name(shown[0])) is not None:
+            return Admitted(Proof.TOKEN, name)
         return None if self.shared else _WRONG_TOKEN
 
     def _check_code(self, request: AuthRequest, now: float) -> Redeemed | AccessRefused | None:
@@ -284,10 +327,12 @@ class Authenticator:
         codes = list(_codes(request.query, self._parameter))
         if not codes or request.websocket or request.method != "GET":
             return None
-        expiry = self._codes.pop(_digest(codes[0]), None) if len(codes) == 1 else None
-        if expiry is not None and now < expiry:
-            return Redeemed(self._new_cookie(), _plain(request.path))
-        if self._has_cookie(request):
+        expiry, name = 0.0, DEFAULT_TOKEN
+        if len(codes) == 1:
+            expiry, name = self._codes.pop(_digest(codes[0]), (expiry, name))
+        if now < expiry:
+            return Redeemed(self._new_cookie(name), _plain(request.path))
+        if self._cookie_owner(request) is not None:
             return Redeemed(None, _plain(request.path))
         return _SPENT_CODE
 
@@ -296,25 +341,25 @@ class Authenticator:
 
         Browsers send it with any page's request, so only GET needs no Origin.
         """
-        if not self._has_cookie(request):
+        if (name := self._cookie_owner(request)) is None:
             return None
         reads = request.method in ("GET", "HEAD") and not request.websocket
         if reads or request.header(b"origin"):
-            return Admitted(Proof.COOKIE)
+            return Admitted(Proof.COOKIE, name)
         return _NO_ORIGIN
 
-    def _has_cookie(self, request: AuthRequest) -> bool:
-        """Accept any valid value: servers on other ports can add bad ones under our name."""
+    def _cookie_owner(self, request: AuthRequest) -> str | None:
+        """Return the name of the token that the cookie came from; None without a valid cookie. Any
+        valid value counts: servers on other ports can add bad ones under our name."""
         crumbs = (crumb for header in request.header(b"cookie") for crumb in header.split(b";"))
         pairs = (crumb.strip().partition(b"=") for crumb in crumbs)
-        return any(
-            name == self._cookie_name and _digest(value) in self._cookies
-            for name, _, value in pairs
-        )
+        values = (value for name, _, value in pairs if name == self._cookie_name)
+        owners = (self._cookies.get(_digest(value)) for value in values)
+        return next((owner for owner in owners if owner is not None), None)
 
-    def _new_cookie(self) -> str:
+    def _new_cookie(self, name: str) -> str:
         value = secrets.token_urlsafe(32)
-        _remember(self._cookies, _digest(value.encode()), None)
+        _remember(self._cookies, _digest(value.encode()), name)
         return f"{self._cookie_name.decode()}={value}; HttpOnly; SameSite=Strict; Path=/"
 
 
@@ -353,7 +398,7 @@ def _digest(secret: bytes) -> bytes:
 
 def _remember(kept: OrderedDict[bytes, T], digest: bytes, value: T) -> None:
     kept[digest] = value
-    while len(kept) > limits.DOOR_SECRETS:
+    while len(kept) > limits.LOGIN_SECRETS:
         kept.popitem(last=False)
 
 
@@ -403,8 +448,9 @@ class AuthMiddleware:
         verdict = self._auth.authenticate(_auth_request(scope), self._clock())
         unsealed, send = send, with_security_headers(send)
         match verdict:
-            case Admitted():
+            case Admitted(_, name):
                 ConnectionControl.of(scope).allow_full_messages()
+                scope[_IDENTITY] = Identity("token", name)
                 await self._app(scope, receive, unsealed if self._auth.shared else send)
             case Redeemed(cookie, location):
                 await self._redeem(scope, send, cookie, location)
@@ -451,7 +497,8 @@ class AuthMiddleware:
     async def _authenticate_by_message(self, scope: Scope, receive: Receive, send: Send) -> None:
         connect = await receive()
         await send({"type": "websocket.accept"})
-        if (problem := await self._first_message(receive)) is not None:
+        name, problem = await self._first_message(receive)
+        if name is None:
             log.info("refused a websocket: %s", problem)
             with contextlib.suppress(OSError, RuntimeError):  # already closed
                 await send(
@@ -460,24 +507,31 @@ class AuthMiddleware:
             return
         ConnectionControl.of(scope).allow_full_messages()
         # The WebSocket is accepted, so the app can no longer respond to the handshake with a page.
-        extensions = {CONTROL_EXTENSION: ConnectionControl.of(scope)}
-        await self._app(
-            {**scope, "extensions": extensions}, _again(connect, receive), _accepted(send)
-        )
+        changed = {
+            "extensions": {CONTROL_EXTENSION: ConnectionControl.of(scope)},
+            _IDENTITY: Identity("token", name),
+        }
+        await self._app({**scope, **changed}, _again(connect, receive), _accepted(send))
 
-    async def _first_message(self, receive: Receive) -> str | None:
-        """Read the first message. Returns the problem with it, or None."""
+    async def _first_message(self, receive: Receive) -> tuple[str | None, str]:
+        """Read the first message. Returns the name of its token, or None and the problem."""
         try:
             async with asyncio.timeout(TOKEN_SECONDS):
                 message = await receive()
         except TimeoutError:
-            return "the first message must be the token, and none arrived in time"
+            return None, "the first message must be the token, and none arrived in time"
         body = message.get("text") or message.get("bytes") or b""
         try:
             shown = msgspec.json.decode(body, type=_FirstMessage)
         except (msgspec.DecodeError, RecursionError):
-            return 'the first message must be {"token": "…"}'
-        return None if self._auth.is_token(shown.token.encode()) else "that is not the token"
+            return None, 'the first message must be {"token": "…"}'
+        return self._auth.token_name(shown.token.encode()), "that is not the token"
+
+
+def identity_of(scope: Scope) -> Identity:
+    """Return the token of a request, as `AuthMiddleware` found it."""
+    found = scope.get(_IDENTITY, UNKNOWN)
+    return found if isinstance(found, Identity) else UNKNOWN
 
 
 def _auth_request(scope: Scope) -> AuthRequest:

@@ -20,12 +20,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from telex.rpc import limits as rpc_limits
+from telex.rpc.identity import UNKNOWN
 from telex.transports import limits
 from telex.wire import content_length, ndjson
 from telex.wire.events import Frame
 
 if TYPE_CHECKING:
     from telex.rpc.channel import Receiver
+    from telex.rpc.identity import Identity
     from telex.wire.events import Event
 
 
@@ -56,7 +58,8 @@ class FramedChannel(asyncio.Protocol):
     binary = False
     """A line is text, and readers of Content-Length expect JSON."""
 
-    def __init__(self, framing: Framing) -> None:
+    def __init__(self, framing: Framing, identity: Identity = UNKNOWN) -> None:
+        self.identity = identity
         self._framing = framing
         self._decoder = framing.decoder()
         self._receiver: Receiver | None = None
@@ -65,6 +68,8 @@ class FramedChannel(asyncio.Protocol):
         self._early: list[Event] = []
         """Events received before the channel was opened: uvloop begins to read on its own."""
         self._ended_early = False
+        self._first: asyncio.Event | None = None
+        """Set when something is received, while `first_event` waits."""
         self._room = asyncio.Event()
         self._room.set()
         self._lost = asyncio.Event()
@@ -84,6 +89,17 @@ class FramedChannel(asyncio.Protocol):
             receiver.finished()
         else:
             self.resume()
+
+    async def first_event(self) -> Event | None:
+        """Wait for the first event, before the channel is opened. Returns None if it ends first.
+
+        The event is not taken: whoever opens the channel receives it.
+        """
+        if not (self._early or self._ended_early or self._why):
+            self._first = asyncio.Event()
+            self.resume()
+            await self._first.wait()
+        return self._early[0] if self._early else None
 
     def send(self, frame: bytes) -> None:
         if self._writing is not None and not self._writing.is_closing():
@@ -138,6 +154,7 @@ class FramedChannel(asyncio.Protocol):
         if self._receiver is not None:
             self._receiver.finished()
         self._ended_early = self._receiver is None
+        self._show_first()
         return True
 
     def pause_writing(self) -> None:
@@ -152,11 +169,18 @@ class FramedChannel(asyncio.Protocol):
         self._lost.set()
         if self._receiver is not None:
             self._receiver.lost(self._why)
+        self._show_first()
+
+    def _show_first(self) -> None:
+        if self._first is not None:
+            self._first.set()
 
     def _deliver(self, events: list[Event]) -> None:
         if self._receiver is None:
             self._early += events
-            self.pause()
+            if events:
+                self.pause()
+                self._show_first()
         elif events:
             self._receiver.received(events)
 
@@ -215,7 +239,8 @@ class Pipe(Protocol):
 class QueuedChannel:
     """A channel on a pipe. Created by a transport, opened by a peer."""
 
-    def __init__(self, pipe: Pipe) -> None:
+    def __init__(self, pipe: Pipe, identity: Identity = UNKNOWN) -> None:
+        self.identity = identity
         self._pipe = pipe
         self._receiver: Receiver | None = None
         self._queue: deque[bytes] = deque()

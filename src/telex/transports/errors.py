@@ -20,3 +20,5 @@ class AccessDenied(CannotConnect):
     """The other end answered, but refused us, or belongs to another user."""
 
     __module__ = "telex"
+
+    exit_code = 4

@@ -1,12 +1,11 @@
-"""The HTTP conventions that client and server share: headers, kinds of frames, event streams.
+"""The HTTP conventions of the server: headers, kinds of frames, event streams.
 
-A POST has one response, so both ends must distinguish a response from a notification that is sent
+A POST has one response, so the server must distinguish a response from a notification that is sent
 before it, and a request from a message without response. Both dialects are read, loosely: the peer
 reports errors in a frame.
 
 An event stream is `data: …` and an empty line. The format's other fields (`event`, `id`, `retry`)
-are not sent, and received ones are skipped, as comments are. Lines end with LF or CR LF, not with a
-lone CR, which the format allows but no server sends.
+are not sent.
 
 A message with both Content-Length and Transfer-Encoding has two possible ends, and an intermediary
 may use the other one: the bytes after it are then a request that was never checked (RFC 9112 §6.3,
@@ -21,9 +20,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-
-from telex.transports.channels import ChannelEnded
-from telex.wire import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -84,33 +80,6 @@ def encode_event(frame: bytes) -> bytes:
     """Return one event. A line break inside a frame is white space between JSON tokens."""
     lines = _LINE_ENDS.split(frame)
     return b"".join(b"data: %b\n" % line for line in lines) + b"\n"
-
-
-class EventStreamDecoder:
-    """Decodes frames from the bytes of an event stream, which may be cut anywhere."""
-
-    def __init__(self) -> None:
-        self._buffer = bytearray()
-        self._searched = 0
-        self._data: list[bytes] = []
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Return the frames that these bytes complete. Raises ChannelEnded for one too long."""
-        self._buffer += data
-        frames = []
-        while (end := self._buffer.find(b"\n", self._searched)) >= 0:
-            line = bytes(self._buffer[:end]).removesuffix(b"\r")
-            del self._buffer[: end + 1]
-            self._searched = 0
-            if line.startswith(b"data:"):
-                self._data.append(line[5:].removeprefix(b" "))
-            elif not line and self._data:
-                frames.append(b"\n".join(self._data))
-                self._data.clear()
-        self._searched = len(self._buffer)
-        if self._searched + sum(map(len, self._data)) > limits.LINE_BYTES:
-            raise ChannelEnded(f"the server sent an event of more than {limits.LINE_BYTES} bytes")
-        return frames
 
 
 TWO_LENGTHS: Final = "it has both Content-Length and Transfer-Encoding"

@@ -12,8 +12,8 @@ CLOSE_SECONDS: Final = limit(
     "seconds",
     "How long closing a channel waits for the other side to read the unsent bytes.",
 )
-DOOR_SECRETS: Final = limit(
-    "DOOR_SECRETS",
+LOGIN_SECRETS: Final = limit(
+    "LOGIN_SECRETS",
     64,
     "secrets",
     "One-time codes, and cookies, kept at once; the oldest is dropped.",

@@ -18,6 +18,7 @@ import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
+from telex.rpc.identity import STDIO
 from telex.transports.channels import NDJSON, FramedChannel, Framing
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _READ_BYTES = 1 << 16
 async def open_stdio(framing: Framing = NDJSON) -> AsyncIterator[Channel]:
     """Open a channel over standard input and output, until the end of the block."""
     with _claimed() as (source, sink):
-        channel = FramedChannel(framing)
+        channel = FramedChannel(framing, STDIO)
         await attach(channel, source, sink)
         try:
             yield channel

@@ -1,9 +1,9 @@
 """Channels over unix sockets, private to this user from the moment they exist.
 
 The socket is bound under a umask, so it never exists with wider permissions than 0600. The kernel
-reports the user of each connection, at either end, who must be ours. A missing directory is created
-with mode 0700. A stale socket is removed only after a connect to it failed, under a lock; any other
-kind of file is left alone.
+reports the process and the user of each connection, at either end; the user must be ours. A missing
+directory is created with mode 0700. A stale socket is removed only after a connect to it failed,
+under a lock; any other kind of file is left alone.
 """
 
 from __future__ import annotations
@@ -23,18 +23,20 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from telex.config import limits
 from telex.config.places import make_private
-from telex.transports.channels import NDJSON, FramedChannel, Framing
+from telex.processes import proc
+from telex.rpc.identity import Identity
+from telex.transports.channels import NDJSON, FramedChannel, Framing, printable
 from telex.transports.errors import AccessDenied, NoServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from telex.rpc.channel import Channel
 
 log = logging.getLogger("telex.transports")
 
 _LOCAL_PEERCRED: Final = 1
+_LOCAL_PEERPID: Final = 2
 
 
 class SocketError(Exception):
@@ -88,12 +90,7 @@ class Listener:
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Stop listening, close the open channels, and remove the socket."""
         if self._server is not None:
             self._server.close()
@@ -105,9 +102,9 @@ class Listener:
     def _accept(self) -> FramedChannel:
         return _AcceptedSocket(self._framing, self._admit, self._channels.discard)
 
-    def _admit(self, channel: FramedChannel, user: int) -> bool:
-        if user != os.getuid():
-            log.warning("refused a connection to %s from user %d", self.path, user)
+    def _admit(self, channel: FramedChannel) -> bool:
+        if (user := channel.identity.uid) != os.getuid():
+            log.warning("refused a connection to %s from user %s", self.path, user)
             return False
         self._channels.add(channel)
         self._on_channel(channel)
@@ -128,7 +125,7 @@ class _AcceptedSocket(FramedChannel):
     def __init__(
         self,
         framing: Framing,
-        admit: Callable[[FramedChannel, int], bool],
+        admit: Callable[[FramedChannel], bool],
         forget: Callable[[FramedChannel], None],
     ) -> None:
         super().__init__(framing)
@@ -137,7 +134,8 @@ class _AcceptedSocket(FramedChannel):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        if not self._admit(self, peer_user(transport.get_extra_info("socket"))):
+        self.identity = peer_identity(transport.get_extra_info("socket"))
+        if not self._admit(self):
             transport.close()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -164,21 +162,33 @@ async def connect(path: Path, framing: Framing = NDJSON) -> Channel:
         raise NoServer(f"no server listens at {path}") from error
     except PermissionError as error:
         raise AccessDenied(f"the socket {path} belongs to another user") from error
-    if (user := peer_user(transport.get_extra_info("socket"))) != os.getuid():
+    channel.identity = peer_identity(transport.get_extra_info("socket"))
+    if channel.identity.uid != os.getuid():
         await channel.close()
-        raise AccessDenied(f"the server at {path} is run by user {user}, not by you")
+        raise AccessDenied(
+            f"the server at {path} is run by user {channel.identity.uid}, not by you"
+        )
     return channel
 
 
-def peer_user(sock: Any) -> int:
-    """Return the user id at the other end, as reported by the kernel."""
+def peer_identity(sock: Any) -> Identity:
+    """Return the process at the other end, as the kernel reports it, with the name that its program
+    has now. The pid is missing where the process is in another pid namespace."""
     if sys.platform == "linux":
         credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        _, user, _ = struct.unpack("3i", credentials)
+        pid, user, _ = struct.unpack("3i", credentials)
     else:  # struct xucred begins with a version and the user id
         credentials = sock.getsockopt(0, _LOCAL_PEERCRED, 76)
         _, user = struct.unpack("2I", credentials[:8])
-    return int(user)
+        pid = sock.getsockopt(0, _LOCAL_PEERPID)
+    return Identity("process", _program_name(pid), pid or None, user)
+
+
+def _program_name(pid: int) -> str:
+    try:
+        return printable(proc.read(pid, "comm").decode("utf-8", "replace").strip())
+    except OSError:  # it has ended already, or there is no /proc
+        return ""
 
 
 def _check_path(path: Path) -> None:
@@ -205,6 +215,7 @@ def _locked(path: Path) -> int:
             raise AlreadyServed(_listened_at(path)) from None
         opened = os.fstat(lock)
         if _identity(_lock_path(path)) == (opened.st_dev, opened.st_ino):
+            os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)  # for `telex server stop`
             return lock
         os.close(lock)  # its last holder removed the file meanwhile: lock the new file
 

@@ -20,6 +20,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as dial
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 
+from telex.transports.auth import identity_of
 from telex.transports.channels import CLOSE_SECONDS, ChannelEnded, QueuedChannel, printable
 from telex.transports.errors import AccessDenied, CannotConnect, NoServer
 from telex.transports.responses import ConnectionControl, refusal_sentence
@@ -56,7 +57,8 @@ async def converse(
     """Accept a WebSocket, and serve it until the conversation has ended."""
     await receive()
     await send({"type": "websocket.accept"})
-    channel = QueuedChannel(_AcceptedWebSocket(receive, send, ConnectionControl.of(scope)))
+    pipe = _AcceptedWebSocket(receive, send, ConnectionControl.of(scope))
+    channel = QueuedChannel(pipe, identity_of(scope))
     try:
         await serve(channel)
     finally:

@@ -39,8 +39,9 @@ LINE_BYTES: Final = limit(
     "LINE_BYTES",
     16 * MIB,
     "bytes",
-    "One NDJSON line. Far above a full 200x60 snapshot (2.4 MB), far below a size that hurts; "
-    "asyncio's default line limit of 64 KiB is what other servers fail at.",
+    "One message: a line of NDJSON, a WebSocket message, the body of a POST. Far above a full "
+    "200x60 snapshot (2.4 MB), far below a size that hurts; asyncio's default line limit of 64 KiB "
+    "is what other servers fail at.",
 )
 CONTENT_BYTES: Final = limit(
     "CONTENT_BYTES",

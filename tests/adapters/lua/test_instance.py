@@ -307,7 +307,7 @@ HOST = {
     "session.resize": {"resize"},
 }
 MATCHERS = (
-    "all any contains_text cursor_at exit_code lua none process_exited screen_regex screen_stable text_absent title "
+    "all any contains_text cursor_at exit_code input_wanted lua none process_exited screen_regex screen_stable text_absent title "
     "transcript_contains transcript_regex"
 )
 TOLD = """

@@ -10,6 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pytest
 
 from agent.ui_side import an_agent
 from telex.agent.cores.scripted import ScriptedCore, ScriptStep
@@ -17,6 +18,8 @@ from telex.agent.protocol import METHODS, NOTIFICATIONS, REQUESTS
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("every_transport")
 
 INITIALIZE = '{"jsonrpc":"2.0","id":"1","method":"initialize","params":{"protocol_version":"0","client":{"name":"codelia-tui","version":"0.0.0"}}}'
 INITIALIZED = '{"jsonrpc":"2.0","id":"1","result":{"protocol_version":"0","server":{"name":"codelia-runtime","version":"0.0.0"}}}'
@@ -45,7 +48,7 @@ def has(heard: Any, written: Any) -> bool:
 
 async def test_the_specs_examples_are_held_as_a_conversation(tmp_path: Path) -> None:
     async with an_agent(tmp_path, ScriptedCore("s", SCRIPT)) as agent:
-        ui = agent.raw()
+        ui = await agent.first()
         ui.say(INITIALIZE)
         written = json.loads(INITIALIZED)
         written["result"]["server"] = {"name": "telex-agent"}
@@ -63,7 +66,7 @@ async def test_the_specs_question_is_put_to_a_ui_that_announces_it(tmp_path: Pat
     hello = json.loads(INITIALIZE)
     hello["params"]["ui_capabilities"] = {"supports_confirm": True}
     async with an_agent(tmp_path, ScriptedCore("s", SCRIPT)) as agent:
-        ui = agent.raw()
+        ui = await agent.first()
         ui.say(hello)
         ui.say(START)
         run = (await ui.reply("2"))["run_id"]
@@ -82,7 +85,7 @@ async def test_a_ui_that_says_nothing_of_itself_is_served_and_asked_nothing(
 ) -> None:
     """The example's `initialize` has no capabilities: such a UI can confirm nothing."""
     async with an_agent(tmp_path, ScriptedCore("s", SCRIPT)) as agent:
-        ui = agent.raw()
+        ui = await agent.first()
         for line in (INITIALIZE, START):
             ui.say(line)
         run = (await ui.reply("2"))["run_id"]

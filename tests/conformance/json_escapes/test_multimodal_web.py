@@ -9,11 +9,12 @@ from typing import Any
 import httpx
 import pytest
 
+import http_client
 from telex.rpc.channel import Channel
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.methods import Methods
 from telex.rpc.peer import Peer
-from telex.transports import http_client, websocket
+from telex.transports import websocket
 from web import TOKEN, Site, serving
 
 

@@ -18,13 +18,12 @@ which sends a KILL record; the zygote reaps it and reports. A worker also ends w
 closes or the zygote exits.
 
 In the server:
-    worker_pool      all instances of a server, and the zygote
+    worker_pool      all instances of a server; starts the zygote, starts and kills workers by it
     instance         one plugin in one worker: calls in order, deadlines, restarts
-    zygote           the server's side of the zygote: start and kill workers, receive how they ended
     worker_socket    a socket in the event loop
 In the zygote and the workers, which import nothing else of the server:
     zygote_process   the zygote, which forks and reaps workers and runs no plugin; and a worker
-    zygote_protocol  the records between `zygote` and `zygote_process`
+    zygote_protocol  the records between `worker_pool` and `zygote_process`
     lua_state        one Lua state in a worker: JSON values in and out
     prelude.lua      the environment of a plugin: an allow-list, guards, and the host's functions
     view.lua         the module `telex.view`, for plugins to require

@@ -28,7 +28,7 @@ from telex.wire.events import Frame
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from telex.adapters.lua.zygote import Worker
+    from telex.adapters.lua.worker_pool import Worker
     from telex.adapters.lua_plugin import LuaPlugin
     from telex.processes.child import Exit
     from telex.wire.events import Event

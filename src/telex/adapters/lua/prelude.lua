@@ -202,6 +202,9 @@ local function matchers(may, plugin)
     matcher[kind] = valued(kind)
   end
   matcher.process_exited, matcher.none = plain "process_exited", valued "not"
+  function matcher.input_wanted(...)
+    return { type = "input_wanted", value = { ... } }
+  end
   function matcher.screen_stable(stability)
     return { type = "screen_stable", value = type(stability) == "table" and stability or { min_ms = stability } }
   end

@@ -4,8 +4,9 @@ A fork of a process that has Lua loaded costs a millisecond and little memory; a
 costs a tenth of a second. The zygote itself runs no plugin. As the parent of all workers, only the
 zygote can kill a worker by its pid without the risk that another process has got this pid.
 
-`zygote` starts this process with a socket as its standard input; `zygote_protocol` has the records
-on it. The process exits when the socket closes. It runs isolated (`python -I -S`), without asyncio.
+`worker_pool` starts this process with a socket as its standard input; `zygote_protocol` has the
+records on it. The process exits when the socket closes. It runs isolated (`python -I -S`), without
+asyncio.
 
 `main` and `ZygoteLoop` run in the zygote; `_run_worker` and everything below run in a worker.
 """

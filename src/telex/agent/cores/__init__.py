@@ -1,22 +1,30 @@
-"""The interface of cores: a core gets the input of the person, and decides what a run does.
+"""The interface of cores: a core decides what a run does.
 
     class Core(Protocol):
         def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]: ...
 
-A core yields events. Every action with an effect goes through its context, which asks for
-permission, emits the events of each call, and refuses after the run is cancelled. So a core needs
-no knowledge of connections, storage or cancellation, and a core that ignores a cancel can do no
-harm.
+A core yields events and, at its end, its answer. Every action with an effect goes through its
+context, which asks for permission, emits the events of each call, and refuses after the run is
+cancelled. So a core needs no knowledge of connections, storage or cancellation, and a core that
+ignores a cancel can do no harm. A cancel is the cancellation of the task that runs the core.
+
+The context stores what a core says as neutral messages (`telex.agent.messages`), and each call with
+its result. After a restart the runtime finishes the calls that had no result, and runs a core with
+the conversation up to there: the same core, or that of another model. So a core begins by looking
+at the messages of its run (`CoreContext.run_messages`), and continues after them.
 
     builtin    no language model: executes plain commands
     scripted   plays a file of steps, for tests and demos
+    model      a language model that calls tools until it has its answer
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from telex.agent.messages import AssistantMessage
+from telex.agent.messages import TextDelta as TextDelta
 from telex.agent.protocol.events import AgentEvent
 
 if TYPE_CHECKING:
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
+    from telex.agent.messages import Message, ToolResultMessage, ToolSpec
     from telex.agent.protocol.runs import LlmCall
     from telex.agent.protocol.sessions import ModelDetails
     from telex.agent.protocol.ui_requests import PickItem, UiConfirmResult
@@ -35,14 +44,6 @@ class RunInput:
 
     text: str
     compact: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TextDelta:
-    """A piece of a text or reasoning event, which follows whole. Sent, never stored."""
-
-    kind: Literal["text", "reasoning"]
-    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ class RawEvent:
     event: Raw
 
 
-CoreOutput = AgentEvent | RawEvent | TextDelta | ContextLeft | ModelCalled
+CoreOutput = AgentEvent | RawEvent | TextDelta | ContextLeft | ModelCalled | AssistantMessage
+"""An `AssistantMessage` is the answer: it is stored, and sent as the `final` event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,11 @@ class TurnStopped(Exception):
 
 
 class CoreContext(Protocol):
-    """The actions of a core. Every method may raise `TurnStopped` and `asyncio.CancelledError`."""
+    """The conversation that a core continues, and its actions.
+
+    Every coroutine may raise `TurnStopped` and `asyncio.CancelledError`. `data` of an action is any
+    JSON of the core, which is stored with the call and stays unread by others.
+    """
 
     @property
     def run_id(self) -> str: ...
@@ -95,28 +101,75 @@ class CoreContext(Protocol):
         """The context that the UI sent (open file, selection): a `UiContext` in JSON."""
         ...
 
-    async def call(
-        self, tool: str, arguments: Mapping[str, object] | bytes, title: str = ""
-    ) -> ToolCallOutcome:
-        """Call a tool if it is permitted, and emit the events of the call."""
+    @property
+    def run_messages(self) -> Sequence[Message]:
+        """The messages of this run, from the input of the person on."""
         ...
 
-    async def confirm(self, title: str, message: str) -> UiConfirmResult | None:
+    async def messages(self) -> Sequence[Message]:
+        """Return the conversation of the thread until now, with this run at its end. Each call has
+        a result. A summary stands for the messages that `compact` removed."""
+        ...
+
+    async def tools(self) -> tuple[ToolSpec, ...]:
+        """Return the tools that the core may call."""
+        ...
+
+    async def instructions(self) -> str:
+        """Return the instructions for a model: its task, the project's AGENTS.md files, the skills,
+        and what the person has open."""
+        ...
+
+    async def step(self, message: AssistantMessage) -> tuple[ToolResultMessage, ...]:
+        """Store an answer of a model that calls tools, run the calls and return their results.
+
+        Calls of tools that only read run side by side; each other call runs alone, in order."""
+        ...
+
+    async def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, object] | bytes,
+        title: str = "",
+        data: Raw | None = None,
+    ) -> ToolCallOutcome:
+        """Call one tool if it is permitted, and emit the events of the call."""
+        ...
+
+    async def confirm(
+        self, title: str, message: str, *, data: Raw | None = None
+    ) -> UiConfirmResult | None:
         """Ask a yes-or-no question. None, which counts as no, if no UI can be asked."""
         ...
 
-    async def prompt(self, title: str, message: str, *, secret: bool = False) -> str | None:
+    async def prompt(
+        self, title: str, message: str, *, secret: bool = False, data: Raw | None = None
+    ) -> str | None:
         """Ask for a line of text. None if no UI answers."""
         ...
 
     async def pick(
-        self, title: str, items: Sequence[PickItem], *, multi: bool = False
+        self, title: str, items: Sequence[PickItem], *, multi: bool = False, data: Raw | None = None
     ) -> list[str]:
         """Ask for a choice; return the ids of the chosen items. Empty if no UI answers."""
         ...
 
     async def steered(self) -> str | None:
         """Return the oldest unread text of `run.steer`; None if there is none."""
+        ...
+
+    @property
+    def has_steering(self) -> bool:
+        """Whether `steered` would return a text."""
+        ...
+
+    @property
+    def open_todos(self) -> str:
+        """The entries of the todo list that are not done, as text."""
+        ...
+
+    async def compact(self, summary: str, kept: int) -> None:
+        """Replace the conversation by a summary and its last `kept` messages."""
         ...
 
 
@@ -132,5 +185,5 @@ class Core(Protocol):
     def details(self) -> ModelDetails: ...
 
     def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
-        """Run one turn. The run ends when the core yields `final` or stops."""
+        """Run one turn. The run ends when the core yields its answer or `final`, or stops."""
         ...

@@ -6,18 +6,22 @@
     help
 
 Each line is a command. Commands use the same tools, permissions and events as the calls of a model,
-so that the whole agent can be tried without a model. Blocks with the output of the person's own
-commands (`<shell_result>`) before the first command are skipped.
+so that the whole agent can be tried without a model. Any other text is answered with how to
+configure a model. Blocks with the output of the person's own commands (`<shell_result>`) before the
+first command are skipped.
 """
 
 from __future__ import annotations
 
 import re
 import time
+from collections import deque
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
+from telex.agent.conversation import message_text
 from telex.agent.cores import ContextLeft
+from telex.agent.messages import ToolResultMessage, UserMessage
 from telex.agent.protocol import events
 from telex.agent.protocol.sessions import ModelDetails
 from telex.agent.protocol.ui_requests import PickItem
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from telex.agent.cores import CoreContext, CoreOutput, RunInput
+    from telex.agent.messages import Message
 
 
 HELP: Final = """\
@@ -40,6 +45,14 @@ I am the builtin core: no language model, only plain commands.
   pick ONE, ANOTHER      ask you to choose
   todo [THING]           show the todo list, or add to it; `todo done N` completes an entry
   help                   show this list"""
+
+NO_MODEL: Final = """\
+I cannot answer that: no language model is configured, and I am only the builtin core. To use one, \
+do one of these, and start telex agent again:
+  - set OPENAI_API_KEY or ANTHROPIC_API_KEY, or store a key: telex agent login anthropic
+  - start a local server such as Ollama
+  - add [models.NAME] to the configuration; `telex config path` prints the file
+`telex agent models` lists the models that were found, and why not others."""
 
 WORDS: Final = ("list", "read", "search", "run", "edit", "write", "ask", "pick", "todo", "help")
 _EDIT: Final = re.compile(r"(?P<file>[^:]+):\s?(?P<old>.*?) => ?(?P<new>.*)", re.DOTALL)
@@ -57,16 +70,22 @@ class BuiltinCore:
     """A core that executes plain commands. It keeps no state between runs."""
 
     name = "builtin"
-    details = ModelDetails()
+    details = ModelDetails(supports_images=False)
 
     async def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
+        past = list(context.run_messages)
+        commander = _Commander(context, past)
         yield ContextLeft(100)
-        if asked.compact:
+        if asked.compact and not commander.is_resumed:
             yield events.CompactionStartEvent(_now())
             yield events.CompactionCompleteEvent(_now(), compacted=False)
-        answers = [await _run_line(line, context) for line in _lines(asked)]
+        lines = _lines(asked)
+        for message in past[1:]:
+            if isinstance(message, UserMessage):  # steering that was read before a restart
+                lines += commands(message_text(message))
+        answers = [await commander.run_line(line) for line in lines]
         while (more := await context.steered()) is not None:
-            answers += [await _run_line(line, context) for line in commands(more)]
+            answers += [await commander.run_line(line) for line in commands(more)]
         yield events.FinalEvent("\n".join(answers))
 
 
@@ -84,30 +103,65 @@ def commands(text: str) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
-async def _run_line(line: str, context: CoreContext) -> str:
-    word, _, rest = line.partition(" ")
-    match word.lower(), rest.strip():
-        case "ask", question:
-            answer = await context.prompt("A question", question or "What do you say?")
-            return "No answer." if answer is None else f"You said: {answer}"
-        case "pick", given:
-            return await _picked(given, context)
-        case "help", _:
-            return HELP
-    try:
-        call = call_of(line)
-    except BadCommand as misread:
-        return str(misread)
-    if call is None:
-        return _unknown(word)
-    tool, arguments = call
-    return (await context.call(tool, arguments, line)).text
+class _Commander:
+    """Executes the commands of one run. Commands that were executed before a restart get their
+    stored results, in order."""
+
+    def __init__(self, context: CoreContext, past: list[Message]) -> None:
+        self._context = context
+        self._results = deque(one for one in past if isinstance(one, ToolResultMessage))
+        self.is_resumed = bool(self._results)
+
+    async def run_line(self, line: str) -> str:
+        """Return the answer to a command."""
+        word, _, rest = line.partition(" ")
+        match word.lower(), rest.strip():
+            case "ask", question:
+                answer = await self._prompt(question or "What do you say?")
+                return "No answer." if answer is None else f"You said: {answer}"
+            case "pick", given:
+                return await self._picked(given)
+            case "help", _:
+                return HELP
+        try:
+            call = call_of(line)
+        except BadCommand as misread:
+            return str(misread)
+        if call is None:
+            return _unknown(line)
+        if self._results:
+            return message_text(self._results.popleft())
+        tool, arguments = call
+        return (await self._context.call(tool, arguments, line)).text
+
+    async def _prompt(self, question: str) -> str | None:
+        if self._results:
+            result = self._results.popleft()
+            return None if result.is_error else message_text(result)
+        return await self._context.prompt("A question", question)
+
+    async def _picked(self, given: str) -> str:
+        labels = [label.strip() for label in given.split(",") if label.strip()]
+        if not labels:
+            return "Write it as: pick ONE, ANOTHER"
+        items = [PickItem(str(number), label) for number, label in enumerate(labels, 1)]
+        if self._results:
+            result = self._results.popleft()
+            chosen = [] if result.is_error else message_text(result).split("\n")
+        else:
+            chosen = await self._context.pick("Choose one", items)
+        names = [item.label for item in items if item.id in chosen]
+        return f"You chose: {', '.join(names)}" if names else "No choice."
 
 
-def _unknown(word: str) -> str:
+def _unknown(line: str) -> str:
+    """Answer a text that is no command: most people who write one expect a model."""
+    word = line.partition(" ")[0]
     near = get_close_matches(word.lower(), WORDS, 1)
-    meant = f" Did you mean `{near[0]}`?" if near else ""
-    return f"Unknown command {word!r}; I am no language model.{meant}\n\n{HELP}"
+    if near:
+        meant = f" Did you mean `{near[0]}`?"
+        return f"Unknown command {word!r}; I am no language model.{meant}\n\n{HELP}"
+    return f"{NO_MODEL}\n\n{HELP}"
 
 
 def call_of(line: str) -> Call | None:
@@ -158,16 +212,6 @@ def _todo(rest: str) -> dict[str, Any]:
     if (done := _DONE.fullmatch(rest)) is not None:
         return {"action": "patch", "changes": [{"id": int(done[1]), "status": "completed"}]}
     return {"action": "append", "entries": [{"content": rest}]}
-
-
-async def _picked(given: str, context: CoreContext) -> str:
-    labels = [label.strip() for label in given.split(",") if label.strip()]
-    if not labels:
-        return "Write it as: pick ONE, ANOTHER"
-    items = [PickItem(str(number), label) for number, label in enumerate(labels, 1)]
-    chosen = await context.pick("Choose one", items)
-    names = [item.label for item in items if item.id in chosen]
-    return f"You chose: {', '.join(names)}" if names else "No choice."
 
 
 def _now() -> int:

@@ -14,27 +14,34 @@
 `{input}` stands for the input of the run, `{steered}` for the texts of `run.steer` since then, and
 `{last}` for the result of the last step. Without a `final` step, the last result is the final
 answer.
+
+Each action is stored with the number of its step and a hash of the script. After a restart the
+script continues after the last stored action; a script that was changed meanwhile fails.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from telex.agent.conversation import message_text
 from telex.agent.cores import ContextLeft, RawEvent, TextDelta
+from telex.agent.messages import AssistantMessage, ReasoningPart, ToolResultMessage
 from telex.agent.protocol import events
 from telex.agent.protocol.sessions import ModelDetails
 from telex.agent.protocol.ui_requests import PickItem
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
     from telex.agent.cores import CoreContext, CoreOutput, RunInput
+    from telex.agent.messages import Message
 
 
 class BadScript(ValueError):
@@ -43,6 +50,10 @@ class BadScript(ValueError):
 
 class ScriptFailed(Exception):
     """Raised by a `fail` step."""
+
+
+class ScriptChanged(Exception):
+    """The script is not the one that the run began with, so it cannot continue the run."""
 
 
 class ScriptStep(Struct, frozen=True, forbid_unknown_fields=True):
@@ -106,27 +117,63 @@ class ScriptedCore:
         self._steps = steps
 
     async def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
-        player = _ScriptPlayer(asked, context)
-        if asked.compact:
+        first, last = self._continuation(context.run_messages)
+        player = _ScriptPlayer(asked, context, last)
+        if asked.compact and not first:
             for output in _compaction_events(False):
                 yield output
-        for step in self._steps:
-            async for output in player.play(step):
+        for number, step in enumerate(self._steps[first:], first):
+            async for output in player.play(step, _ScriptPosition(self._hash(), number)):
                 yield output
                 if isinstance(output, events.FinalEvent):
                     return
         yield events.FinalEvent(player.last)
 
+    def _hash(self) -> str:
+        return hashlib.sha256(msgspec.json.encode(self._steps)).hexdigest()[:16]
+
+    def _continuation(self, messages: Sequence[Message]) -> tuple[int, str]:
+        """Return the step to continue with, and the result of the last one. Raises
+        `ScriptChanged`."""
+        results = [one for one in messages if isinstance(one, ToolResultMessage)]
+        if not results:
+            return 0, ""
+        said = next(one for one in reversed(messages) if isinstance(one, AssistantMessage))
+        for part in said.parts:
+            if isinstance(part, ReasoningPart) and part.provider == self.name:
+                position = msgspec.json.decode(part.opaque, type=_ScriptPosition)
+                if position.script != self._hash():
+                    break
+                step = self._steps[position.step]
+                return position.step + 1, _stored_result(step, results[-1])
+        raise ScriptChanged(f"the script {self.name} has changed since the run began")
+
+
+class _ScriptPosition(Struct, frozen=True):
+    """Stored with each action: which step of which script it is."""
+
+    script: str
+    step: int
+
+
+def _stored_result(step: ScriptStep, result: ToolResultMessage) -> str:
+    text = message_text(result)
+    if step.tool is not None:
+        return text
+    if step.confirm is not None:
+        return "yes" if text == "yes" else "no"
+    return "" if result.is_error else text.replace("\n", ", ")
+
 
 class _ScriptPlayer:
     """Plays the steps of one run. `last` is the result of the last step that asked or acted."""
 
-    def __init__(self, asked: RunInput, context: CoreContext) -> None:
+    def __init__(self, asked: RunInput, context: CoreContext, last: str) -> None:
         self._asked = asked
         self._context = context
-        self.last = ""
+        self.last = last
 
-    async def play(self, step: ScriptStep) -> AsyncIterator[CoreOutput]:
+    async def play(self, step: ScriptStep, position: _ScriptPosition) -> AsyncIterator[CoreOutput]:
         """Yield the output of a step. Steps that ask or act set `last` instead."""
         if step.text is not None or step.reasoning is not None:
             content = await self._fill(step.text or step.reasoning or "")
@@ -144,20 +191,20 @@ class _ScriptPlayer:
         elif step.final is not None:
             yield events.FinalEvent(await self._fill(step.final))
         else:
-            self.last = await self._execute(step)
+            self.last = await self._execute(step, Raw(msgspec.json.encode(position)))
 
-    async def _execute(self, step: ScriptStep) -> str:
+    async def _execute(self, step: ScriptStep, data: Raw) -> str:
         context = self._context
         if step.tool is not None:
-            return (await context.call(step.tool, step.arguments)).text
+            return (await context.call(step.tool, step.arguments, data=data)).text
         if step.confirm is not None:
-            answer = await context.confirm(step.confirm, step.message)
+            answer = await context.confirm(step.confirm, step.message, data=data)
             return "yes" if answer is not None and answer.ok else "no"
         if step.prompt is not None:
-            return await context.prompt(step.prompt, step.message) or ""
+            return await context.prompt(step.prompt, step.message, data=data) or ""
         if step.pick is not None:
             items = [PickItem(label, label) for label in step.pick]
-            return ", ".join(await context.pick(step.message or "Choose", items))
+            return ", ".join(await context.pick(step.message or "Choose", items, data=data))
         if step.wait is not None:
             await asyncio.sleep(step.wait)
         if step.fail is not None:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from telex.agent.permissions import Judgement, RememberScope
     from telex.agent.permissions.workspace_permissions import WorkspacePermissions
     from telex.agent.questions import UiAnswer
-    from telex.agent.store import NotStorable, Store
+    from telex.agent.store import NotStorable
     from telex.agent.tools.tool import ToolContext
     from telex.agent.tools.tool_registry import PreparedCall
     from telex.processes.sandbox import Confinement, Kernel
@@ -113,14 +113,11 @@ class ConfirmQuestion:
 
 
 class Confirmer:
-    """Judges and confirms the calls of one runtime."""
+    """Judges and confirms the calls of one workspace."""
 
-    def __init__(
-        self, permissions: WorkspacePermissions, store: Store, kernel: Kernel | None = None
-    ) -> None:
+    def __init__(self, permissions: WorkspacePermissions, kernel: Kernel | None = None) -> None:
         """Create the confirmer; tests pass a `kernel` other than the running one."""
         self.permissions = permissions
-        self._store = store
         self._kernel = kernel
 
     def judge(self, call: PreparedCall, context: ToolContext) -> Judgement:
@@ -251,8 +248,8 @@ class Confirmer:
         result = answer.value
         if not (isinstance(result, UiConfirmResult) and result.remember and judged.remember):
             return
-        await self.permissions.remember(
-            self._store,
+        await self.permissions.answers.remember(
+            self.permissions.root,
             judged.remember[0],
             allowed=result.ok,
             by=answer.by,

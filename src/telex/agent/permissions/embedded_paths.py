@@ -81,10 +81,15 @@ _BRACKETS: Final = re.compile(r"\[[!^]?\]?(?:\[[:.=][^\[\]\s]*[:.=]\]|[^\[\]\s/]
 _ONE_CHOICE: Final = re.compile(r"\{([^{},\s]*)\}")
 """Braces with one choice, as in a URL or a format string; a shell keeps them literally."""
 _PLAIN_VARIABLE: Final = re.compile(r"\$([A-Za-z_]\w*|[0-9@*#?!-])")
+_NUMBER: Final = r"(?:0[xX]0*[0-9A-Fa-f]{1,6}|0*[0-9]{1,7})"
 _CALLED: Final = re.compile(
-    r"\b(?:chr|char|uni?chr|fromCharCode|fromCodePoint)\s*\(\s*(0[xX][0-9A-Fa-f]+|[0-9]+)\s*\)"
+    rf"\b(?:chr|char|uni?chr|fromCharCode|fromCodePoint)\s*\(\s*({_NUMBER})\s*\)"
     r"|\\N\{([A-Za-z0-9 -]+)\}"
 )
+_LISTED: Final = re.compile(r"['\"]\s*,\s*['\"]")
+"""The strings of a list, which may be joined: `"".join([".", "env"])`."""
+_NUMBERED: Final = re.compile(rf"[\[({{]\s*({_NUMBER}(?:\s*,\s*{_NUMBER})+)")
+"""Characters as a list of numbers: `bytes([46, 101])`, `fromCharCode(46, 101)`."""
 _HAS_NAME: Final = re.compile(r"[\w*?]|(?:\A|/)\.\0")
 _STRING_IN_STRING: Final = re.compile(r"\$\{\s*(['\"])([^'\"{}]*)\1\s*\}")
 _FORMATTED: Final = re.compile(r"%[sr]|\{[0-9]*\}")
@@ -103,6 +108,8 @@ _VARIABLE: Final = re.compile(
     r"\$(?:\{([A-Za-z_]\w*|[0-9@*#?!-])[^{}]*\}|([A-Za-z_]\w*|[0-9@*#?!-]))"
 )
 _ASSIGNED: Final = re.compile(r"(?<![\w$.-])([A-Za-z_]\w*)(\+?)=([^\s;&|()]*)")
+_COMPUTED: Final = re.compile(r"(?:\$|`.*)\Z")
+"""The beginning of a substitution at the end of a value."""
 _LOOP: Final = re.compile(r"\bfor\s+([A-Za-z_]\w*)\s+in\s+([^;\n]*)")
 _BRACES: Final = re.compile(r"\{([^{}\s]+)\}")
 _CHARACTER: Final = re.compile(
@@ -163,9 +170,9 @@ class _NameSearch:
 def variants(text: str, home: str) -> Iterator[str]:
     """Yield the text, and the text as a shell or a programming language may read it."""
     decoded = _CALLED.sub(_called, _CHARACTER.sub(_character, text))
-    decoded = _STRING_IN_STRING.sub(r"\2", decoded)
+    decoded = _NUMBERED.sub(_numbered, _STRING_IN_STRING.sub(r"\2", decoded))
     seen: set[str] = set()
-    forms = [text, _JOINED.sub("", decoded), _ADJACENT.sub("", decoded)]
+    forms = [text, _JOINED.sub("", decoded), _LISTED.sub("", decoded), _ADJACENT.sub("", decoded)]
     forms.append(_FORMATTED.sub(UNKNOWN, forms[-1]))
     forms += [unquote(text, errors="surrogateescape")] if "%" in text else []
     for form in dict.fromkeys(forms):
@@ -219,6 +226,7 @@ def _values(text: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name, plus, value in _ASSIGNED.findall(text):
         before = found.setdefault(name, [])
+        value = _COMPUTED.sub(UNKNOWN, value)
         whole = before.pop() + value if plus and before else value
         before.append(whole[:_VALUE_CHARS])
     for name, words in _LOOP.findall(text):
@@ -264,5 +272,16 @@ def _called(found: re.Match[str]) -> str:
             return unicodedata.lookup(found[2])
         except KeyError:
             return found[0]
-    number = int(found[1], 16 if found[1][:2] in ("0x", "0X") else 10)
-    return f'"{chr(number)}"' if 0 < number < 0xD800 else found[0]
+    return _numbered(found)
+
+
+def _numbered(found: re.Match[str]) -> str:
+    """Replace numbers by the string of their characters."""
+    numbers = [_number(each.strip()) for each in found[1].split(",")]
+    return f'"{"".join(map(chr, numbers))}"' if all(0 < n < 0xD800 for n in numbers) else found[0]
+
+
+def _number(text: str) -> int:
+    is_hexadecimal = text[:2] in ("0x", "0X")
+    digits = text[2:] if is_hexadecimal else text
+    return int(digits.lstrip("0") or "0", 16 if is_hexadecimal else 10)

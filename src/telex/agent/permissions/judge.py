@@ -34,6 +34,7 @@ from telex.agent.permissions.tool_rules import (
     HARMLESS_TOOLS,
     PATH_ARGUMENTS,
     PATH_TOOLS,
+    PRIVATE_TOOLS,
     SHELL_ARGUMENT,
     Mode,
     PathTool,
@@ -274,6 +275,8 @@ class Judge:
             verdict = PermissionVerdict(rule.decision, why, rule)
         elif request.tool in HARMLESS_TOOLS:
             verdict = PermissionVerdict(Permission.ALLOW, "the tool uses only data of this run")
+        elif request.tool in PRIVATE_TOOLS:
+            verdict = PermissionVerdict(Permission.ASK, "the clipboard may contain anything")
         elif self.mode is Mode.FULL:
             verdict = PermissionVerdict(Permission.ALLOW, "mode full")
         else:
@@ -287,6 +290,8 @@ class Judge:
         ):
             verdict = self._named_secret(request) or verdict
         scopes = repeatable.tool_scopes(request.tool, request.arguments)
+        if request.tool in PRIVATE_TOOLS:
+            scopes = ()
         return _with_scopes(Judgement(verdict.decision, verdict.why, verdict.rule), scopes)
 
     def _named_secret(self, request: PermissionRequest) -> PermissionVerdict | None:

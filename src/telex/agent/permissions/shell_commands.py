@@ -496,9 +496,12 @@ class CommandJudge:
         found = self.paths.files.glob(self.paths.absolute(pattern, cwd))
         if found is None:
             return _likely_secrets(pattern)
-        return (pattern, *found, *(self._hidden_matches(pattern, cwd) if hidden else ()))
+        # A part that is not known may begin with a dot.
+        hidden_too = hidden or name.rpartition("/")[2].startswith(UNKNOWN)
+        matches = self._hidden_matches(pattern, cwd, likely=hidden) if hidden_too else ()
+        return (pattern, *found, *matches)
 
-    def _hidden_matches(self, pattern: str, cwd: str) -> Iterator[str]:
+    def _hidden_matches(self, pattern: str, cwd: str, *, likely: bool) -> Iterator[str]:
         above, _, last = pattern.rpartition("/")
         if last[:1] not in ("*", "?", "."):
             return
@@ -506,7 +509,7 @@ class CommandJudge:
         for name in names or ():
             if fnmatch.fnmatchcase(posixpath.basename(name).casefold(), last.casefold()):
                 yield name
-        if last.strip("*?") not in ("", "."):
+        if likely and last.strip("*?") not in ("", "."):
             yield from _likely_secrets(pattern.casefold())
 
     def _named_in_scripts(self, words: Sequence[Word], cwd: str) -> Iterator[TouchedPath]:

@@ -14,7 +14,7 @@ with requests. Without a matching rule, the mode decides:
 | read inside the root, known read-only programs in a shell | allow | allow | allow |
 | write inside the root | ask | allow | allow |
 | read or write outside the root, any other command | ask | ask | allow |
-| a secret that is named | ask | ask | ask |
+| a secret that is named, the clipboard | ask | ask | ask |
 
 Rules that deny or ask count in every mode. `git` runs programs that its repository configures, so
 it is a read-only program only in a trusted workspace.
@@ -70,6 +70,7 @@ class PathTool:
 PATH_TOOLS: Final = {
     "read": PathTool(PathAccess.READ),
     "read_line": PathTool(PathAccess.READ),
+    "view_image": PathTool(PathAccess.READ),
     "list": PathTool(PathAccess.READ, recursive=True, filters=("pattern", "glob")),
     "search": PathTool(PathAccess.READ, recursive=True, skips_hidden=True, filters=("glob",)),
     "write": PathTool(PathAccess.WRITE),
@@ -80,6 +81,9 @@ HARMLESS_TOOLS: Final = frozenset(
     {"todo", "tool_output_cache", "tool_output_cache_line", "tool_output_cache_grep"}
 )
 """Tools that use only data of the run itself."""
+PRIVATE_TOOLS: Final = frozenset({"clipboard_read"})
+"""Tools that read what a person has outside the workspace. They ask in every mode, and the answer
+is not remembered; only a rule of the user can allow them."""
 SHELL_TOOL: Final = "shell"
 SHELL_ARGUMENT: Final = "command"
 

@@ -7,7 +7,7 @@ member.
     runs         initialize, runs, notifications
     events       the kinds of event in a run
     sessions     sessions, models, tools, skills, context, shell
-    ui_requests  confirm, prompt, pick
+    ui_requests  confirm, prompt, pick, clipboard
     extensions   additions of telex, each with a capability
 
 This module has the version, the error codes and the reserved namespaces (§4, §8, §9).
@@ -64,6 +64,14 @@ METHODS: Final[dict[str, tuple[Any, Any]]] = {
     "run.steer": (extensions.RunSteerParams, extensions.RunSteerResult),
     "run.diff": (extensions.RunDiffParams, extensions.RunDiffResult),
     "permission.explain": (extensions.PermissionExplainParams, extensions.PermissionExplainResult),
+    "workspace.list": (extensions.WorkspaceListParams, extensions.WorkspaceListResult),
+    "workspace.read": (extensions.WorkspaceReadParams, extensions.WorkspaceReadResult),
+    "workspace.search": (extensions.WorkspaceSearchParams, extensions.WorkspaceSearchResult),
+    "artifact.read": (extensions.ArtifactReadParams, extensions.ArtifactReadResult),
+    "history.export": (extensions.HistoryExportParams, extensions.HistoryExportResult),
+    "history.undo": (extensions.HistoryUndoParams, extensions.HistoryUndoResult),
+    "todos.get": (extensions.TodosGetParams, extensions.TodosResult),
+    "todos.set": (extensions.TodosSetParams, extensions.TodosResult),
 }
 """Requests from a UI to the runtime: parameters and result."""
 
@@ -71,6 +79,7 @@ REQUESTS: Final[dict[str, tuple[Any, Any]]] = {
     ui_requests.CONFIRM: (ui_requests.UiConfirmRequestParams, ui_requests.UiConfirmResult),
     ui_requests.PROMPT: (ui_requests.UiPromptRequestParams, ui_requests.UiPromptResult),
     ui_requests.PICK: (ui_requests.UiPickRequestParams, ui_requests.UiPickResult),
+    ui_requests.CLIPBOARD: (ui_requests.UiClipboardReadParams, ui_requests.UiClipboardReadResult),
 }
 """Requests from the runtime to a UI: parameters and result."""
 

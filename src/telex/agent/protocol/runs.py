@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 RunStatus = Literal["running", "awaiting_ui", "completed", "error", "cancelled"]
+Mode = Literal["minimal", "trusted", "full"]
 EndStatus = Literal["completed", "error", "cancelled"]
 Count = Annotated[int, Meta(ge=0)]
 
@@ -19,7 +20,7 @@ class PeerInfo(Struct, frozen=True):
 
 
 class UiCapabilities(Struct, frozen=True, omit_defaults=True):
-    """The capabilities of a UI; an omitted one is false. The last five are not in the spec."""
+    """The capabilities of a UI; an omitted one is false. The last six are not in the spec."""
 
     supports_confirm: bool | None = False
     supports_prompt: bool | None = False
@@ -33,12 +34,14 @@ class UiCapabilities(Struct, frozen=True, omit_defaults=True):
     """The UI may reconnect: a question that it leaves open waits for it."""
     supports_request_cancel: bool | None = False
     """The UI understands `ui.request.cancel`."""
+    supports_parallel_questions: bool | None = False
+    """The UI can show several open questions of one run. Else it gets one after the other."""
     supports_deltas: bool | None = False
     supports_todos: bool | None = False
 
 
 class ServerCapabilities(Struct, frozen=True):
-    """The capabilities of the runtime. The last nine are not in the spec."""
+    """The capabilities of the runtime. The last fourteen are not in the spec."""
 
     supports_run_cancel: bool = True
     supports_ui_requests: bool = True
@@ -56,12 +59,39 @@ class ServerCapabilities(Struct, frozen=True):
     supports_todos: bool = True
     supports_run_diff: bool = True
     supports_permission_explain: bool = True
+    supports_workspace: bool = True
+    supports_workspace_files: bool = True
+    supports_artifacts: bool = True
+    supports_history: bool = True
+    supports_image_input: bool = True
 
 
-class InitializeParams(Struct, frozen=True):
+class WorkspaceChoice(Struct, frozen=True, omit_defaults=True):
+    """The workspace that a UI asks for."""
+
+    root: str | None = None
+    """An absolute path. By default the root of the server, else that of the UI's directory."""
+    mode: Mode | None = None
+    """By default the mode of the server."""
+
+
+class WorkspaceInfo(Struct, frozen=True):
+    """The workspace of a connection, in which its runs and tools work."""
+
+    root: str
+    cwd: str
+    """The directory that relative paths start from."""
+    mode: Mode
+    trusted: bool
+    """Whether the user trusts the project's configuration, with its rules."""
+
+
+class InitializeParams(Struct, frozen=True, omit_defaults=True):
     protocol_version: str
     client: PeerInfo
     ui_capabilities: UiCapabilities | None = None
+    workspace: WorkspaceChoice | None = None
+    """Not in the spec (`supports_workspace`)."""
 
 
 class Tui(Struct, frozen=True):
@@ -73,6 +103,8 @@ class InitializeResult(Struct, frozen=True, omit_defaults=True):
     server: PeerInfo
     server_capabilities: ServerCapabilities | None = None
     tui: Tui | None = None
+    workspace: WorkspaceInfo | None = None
+    """Not in the spec (`supports_workspace`)."""
 
 
 class Position(Struct, frozen=True):
@@ -119,9 +151,38 @@ class TextInput(Struct, frozen=True, tag_field="type", tag="text"):
     text: str
 
 
+class ImageUrl(Struct, frozen=True, omit_defaults=True):
+    """An image of an input."""
+
+    url: str
+    """A `data:` URL in base64, of which the image is stored, or an `https://` URL, which the
+    provider of the model loads."""
+    detail: Literal["auto", "low", "high"] | None = None
+    media_type: Literal["image/png", "image/jpeg", "image/webp", "image/gif"] | None = None
+    """Of a `data:` URL the first bytes of the image count."""
+
+
+class TextInputPart(Struct, frozen=True, tag_field="type", tag="text"):
+    """A text between images."""
+
+    text: str
+
+
+class ImageInputPart(Struct, frozen=True, tag_field="type", tag="image_url"):
+    """An image between texts."""
+
+    image_url: ImageUrl
+
+
+class PartsInput(Struct, frozen=True, tag_field="type", tag="parts"):
+    """An input with images (`supports_image_input`), as the original has it."""
+
+    parts: Annotated[list[TextInputPart | ImageInputPart], Meta(min_length=1)]
+
+
 class RunStartParams(Struct, frozen=True):
     input: Raw
-    """A `TextInput`, stored as received."""
+    """A `TextInput` or a `PartsInput`, stored as received; images are stored apart."""
     session_id: str | None = None
     """The session of the run. Default: the connection's current session, which is that of its last
     run; a new session if the connection has none."""
@@ -171,7 +232,7 @@ class RunStatusNotify(Struct, frozen=True, omit_defaults=True):
     run_id: str
     status: RunStatus
     message: str | None = None
-    """Why the run failed, or why it was cancelled."""
+    """Why the run failed, or why it was cancelled; with `awaiting_ui`, why it was not resumed."""
 
 
 class RunContextNotify(Struct, frozen=True):

@@ -57,7 +57,7 @@ class SessionHistoryResult(Struct, frozen=True):
 
 
 ModelSource = Literal["config", "session"]
-"""The scope of a model choice. In telex it is the whole runtime, which is `config`."""
+"""The scope of a model choice: every session without a choice of its own (`config`), or one."""
 
 
 class ModelListParams(Struct, frozen=True):
@@ -72,6 +72,8 @@ class ModelDetails(Struct, frozen=True, omit_defaults=True):
     max_output_tokens: int | None = None
     cost_per_1m_input_tokens_usd: float | None = None
     cost_per_1m_output_tokens_usd: float | None = None
+    supports_images: bool | None = None
+    """Addition of telex: whether the model sees images; missing if that is not known."""
 
 
 class ModelListResult(Struct, frozen=True, omit_defaults=True):
@@ -82,13 +84,20 @@ class ModelListResult(Struct, frozen=True, omit_defaults=True):
     """Empty if the provider is not configured."""
     source: ModelSource
     current: str | None = None
-    """The model that new runs use, of any provider."""
+    """The model that the next run of this connection uses, of any provider."""
     details: dict[str, ModelDetails] | None = None
 
 
 class ModelSetParams(Struct, frozen=True):
-    name: str
+    name: str | None = None
+    """Needed unless `reset`."""
     provider: str | None = None
+    """By default that of the current model, else any that has the model."""
+    scope: ModelSource | None = None
+    """Addition of the original: `session` chooses the model of the connection's current session, or
+    of the next one it begins. Default: `config`."""
+    reset: bool | None = None
+    """Addition of the original: remove the choice of the session."""
 
 
 class ModelSetResult(Struct, frozen=True):

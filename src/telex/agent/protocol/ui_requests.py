@@ -1,4 +1,7 @@
-"""Requests from the runtime to a UI (confirm, prompt, pick), and their results (spec §7)."""
+"""Requests from the runtime to a UI (confirm, prompt, pick, clipboard), and their results (§7).
+
+`ui.clipboard.read` is planned in the spec (§4.2); its members are those of the original's plan.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from msgspec import Struct
 CONFIRM = "ui.confirm.request"
 PROMPT = "ui.prompt.request"
 PICK = "ui.pick.request"
+CLIPBOARD = "ui.clipboard.read"
 
 
 class UiConfirmRequestParams(Struct, frozen=True, omit_defaults=True):
@@ -75,3 +79,44 @@ class UiPickResult(Struct, frozen=True):
 
     ids: list[str]
     """Empty: the person cancelled the choice."""
+
+
+class UiClipboardReadParams(Struct, frozen=True, omit_defaults=True):
+    """A request for the clipboard of the person, who allowed it. A UI may ask again, or refuse."""
+
+    purpose: Literal["image_attachment", "text_paste"]
+    formats: list[str]
+    """The types that are useful: `text/plain`, or those of images."""
+    run_id: str | None = None
+    max_bytes: int | None = None
+    """The most that is accepted: of a text in UTF-8, or of an image before base64."""
+    prompt: str | None = None
+    """Why the agent wants it, as the agent says."""
+
+
+class ClipboardText(Struct, frozen=True, omit_defaults=True, tag_field="type", tag="text"):
+    """A text of the clipboard."""
+
+    text: str
+    bytes: int | None = None
+
+
+class ClipboardImage(Struct, frozen=True, omit_defaults=True, tag_field="type", tag="image"):
+    """An image of the clipboard: PNG, JPEG, GIF or WebP."""
+
+    data_url: str
+    """A `data:` URL in base64."""
+    media_type: str | None = None
+    width: int | None = None
+    height: int | None = None
+    bytes: int | None = None
+
+
+class UiClipboardReadResult(Struct, frozen=True, omit_defaults=True):
+    """The clipboard, or why there is nothing to read."""
+
+    ok: bool
+    cancelled: bool | None = None
+    """The person refused."""
+    items: list[ClipboardText | ClipboardImage] | None = None
+    error: str | None = None

@@ -1,4 +1,4 @@
-"""The agent's SQLite store: threads, runs, events, questions and decisions.
+"""The agent's SQLite store: threads, runs, events, messages, questions and decisions.
 
 An event is committed before it is sent to a client. A write that was acknowledged survives a crash
 of the process and a power failure. The runtime uses the store, and so do the commands
@@ -39,6 +39,7 @@ from telex.agent.store.stored_records import (
     Status,
     StoredDecision,
     StoredEvent,
+    StoredMessage,
     StoredQuestion,
     StoredRun,
     StoredThread,
@@ -74,6 +75,7 @@ __all__ = [
     "StoreUnusable",
     "StoredDecision",
     "StoredEvent",
+    "StoredMessage",
     "StoredQuestion",
     "StoredRun",
     "StoredThread",

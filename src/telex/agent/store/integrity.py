@@ -101,6 +101,7 @@ def _problems(database: sqlite3.Connection, path: Path) -> Iterator[str]:
     for table, row, parent, _ in database.execute("PRAGMA foreign_key_check"):
         yield f"row {row} of {table} refers to a row of {parent} that does not exist"
     yield from _log_problems(database)
+    yield from _message_problems(database)
     yield from _status_problems(database)
 
 
@@ -143,6 +144,23 @@ def _run_log_problems(
         expected, chain = seq + 1, stored
     if count is not None and (count, head) != (expected, chain):
         yield f"run {run_id} ended with {count} events, but has {expected} or different ones"
+
+
+def _message_problems(database: sqlite3.Connection) -> Iterator[str]:
+    """Yield gaps in the conversation of a thread, and messages that are no JSON."""
+    rows = database.execute(
+        "SELECT t.id, m.position, m.message FROM messages m JOIN threads t ON t.number = m.thread"
+        " ORDER BY m.thread, m.position"
+    )
+    for session_id, messages in groupby(rows, itemgetter(0)):
+        for expected, (_, position, message) in enumerate(messages):
+            if position != expected:
+                yield f"session {session_id}: message {expected} is missing before {position}"
+                break
+            try:
+                stored_records.check_json(message, "a message")
+            except NotStorable as problem:
+                yield f"session {session_id}: message {position}: {problem}"
 
 
 def _status_problems(database: sqlite3.Connection) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """The schema as SQL statements, and the migration steps from older schemas.
 
-A thread (a session on the wire) has runs; a run has events and questions; decisions belong to no
-thread. Tables are joined by integer numbers, and the ids are those of the wire, so an event stores
-eight bytes to name its run.
+A thread (a session on the wire) has runs and messages; a run has events and questions; decisions
+belong to no thread. Tables are joined by integer numbers, and the ids are those of the wire, so an
+event stores eight bytes to name its run.
 
 `user_version` in the file's header is the schema version. An empty file has version 0, so creating
 the tables is the first step like any other. All steps run in one transaction. A later version is
@@ -106,8 +106,50 @@ VERSION_3: Final = (
     "CREATE INDEX threads_by_workspace ON threads (workspace, updated_at)",
 )
 
+_USER_MESSAGE: Final = (
+    "json_object('role', 'user', 'parts', json_array(json_object('type', 'text', 'text', r.said)))"
+)
+_FINAL_EVENT: Final = "CAST(e.event AS TEXT)"
+_FINAL_MESSAGE: Final = (
+    "json_object('role', 'assistant', 'parts', json_array(json_object('type', 'text', 'text',"
+    f" json_extract({_FINAL_EVENT}, '$.content'))), 'model', '')"
+)
 
-STEPS: Final = (VERSION_1, VERSION_2, VERSION_3)
+VERSION_4: Final = (
+    # The conversation of a thread as a core reads it (`telex.agent.messages`). A row with
+    # `kept_from` is a summary: it stands for every message before that position.
+    """CREATE TABLE messages (
+    thread INTEGER NOT NULL REFERENCES threads,
+    position INTEGER NOT NULL CHECK (position >= 0),
+    run INTEGER NOT NULL REFERENCES runs,
+    message BLOB NOT NULL,
+    kept_from INTEGER CHECK (kept_from BETWEEN 0 AND position),
+    PRIMARY KEY (thread, position)
+) STRICT, WITHOUT ROWID""",
+    "CREATE INDEX messages_by_run ON messages (run)",
+    "CREATE INDEX messages_compacted ON messages (thread, position) WHERE kept_from IS NOT NULL",
+    # The tool call that a question is about.
+    "ALTER TABLE questions ADD COLUMN call TEXT",
+    # Older threads have the input and the answer of each run.
+    f"""INSERT INTO messages (thread, position, run, message)
+    SELECT thread, row_number() OVER (PARTITION BY thread ORDER BY run, place) - 1, run,
+        CAST(message AS BLOB)
+    FROM (
+        SELECT r.thread AS thread, r.number AS run, 0 AS place, {_USER_MESSAGE} AS message
+        FROM runs r
+        UNION ALL
+        SELECT r.thread, r.number, 1, {_FINAL_MESSAGE}
+        FROM runs r JOIN events e ON e.run = r.number
+            AND e.seq = (SELECT max(seq) FROM events WHERE run = r.number)
+        WHERE CASE WHEN json_valid({_FINAL_EVENT})
+            THEN json_extract({_FINAL_EVENT}, '$.type') = 'final'
+                AND json_type({_FINAL_EVENT}, '$.content') = 'text'
+            ELSE FALSE END
+    )""",
+)
+
+
+STEPS: Final = (VERSION_1, VERSION_2, VERSION_3, VERSION_4)
 """Step n migrates from version n to n + 1. A released step is never edited; new ones are added."""
 
 

@@ -24,6 +24,7 @@ from telex.agent.store.stored_records import (
     Status,
     StoredDecision,
     StoredEvent,
+    StoredMessage,
     StoredQuestion,
     StoredRun,
     StoredThread,
@@ -49,6 +50,8 @@ _RUN = (
     " r.may_return"
     " FROM runs r JOIN threads t ON t.number = r.thread WHERE t.importing IS NULL"
 )
+
+_MESSAGES = "SELECT m.position, r.id, m.message FROM messages m JOIN runs r ON r.number = m.run"
 
 
 MOST: Final = 1 << 62
@@ -126,12 +129,40 @@ def _run(row: _Row) -> StoredRun:
 def questions(database: sqlite3.Connection, run_id: str | None) -> list[StoredQuestion]:
     """Return the open questions of one run; with None, of all runs."""
     rows = database.execute(
-        "SELECT q.number, r.id, q.method, q.params, q.digest, q.asked_at FROM questions q"
+        "SELECT q.number, r.id, q.method, q.params, q.digest, q.asked_at, q.call FROM questions q"
         " LEFT JOIN runs r ON r.number = q.run"
         " WHERE q.closed_at IS NULL AND (?1 IS NULL OR r.id = ?1) ORDER BY q.number",
         (run_id,),
     )
     return [StoredQuestion(f"{QUESTION_PREFIX}{number}", *rest) for number, *rest in rows]
+
+
+def messages(database: sqlite3.Connection, session_id: str) -> list[StoredMessage]:
+    """Return the conversation of a thread: its last summary, and the messages that follow it or
+    were kept before it."""
+    number = database.execute("SELECT number FROM threads WHERE id = ?", (session_id,)).fetchone()
+    if number is None:
+        raise UnknownThread(f"session {session_id} does not exist")
+    summary = database.execute(
+        "SELECT position, kept_from FROM messages WHERE thread = ? AND kept_from IS NOT NULL"
+        " ORDER BY position DESC LIMIT 1",
+        number,
+    ).fetchone()
+    at, kept_from = summary or (-1, 0)
+    rows = database.execute(
+        f"{_MESSAGES} WHERE m.thread = ?1 AND (m.position = ?2 OR"
+        " (m.position >= ?3 AND m.kept_from IS NULL)) ORDER BY m.position != ?2, m.position",
+        (number[0], at, kept_from),
+    )
+    return [StoredMessage(*row) for row in rows]
+
+
+def run_messages(database: sqlite3.Connection, run_id: str) -> list[StoredMessage]:
+    """Return the messages of one run without summaries, in order."""
+    rows = database.execute(
+        f"{_MESSAGES} WHERE r.id = ? AND m.kept_from IS NULL ORDER BY m.position", (run_id,)
+    )
+    return [StoredMessage(*row) for row in rows]
 
 
 def closed_questions(

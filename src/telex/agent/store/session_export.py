@@ -1,9 +1,9 @@
 """Exported sessions as NDJSON: the types of the lines, writing them, and reading an export file.
 
 The first line names the format. The last line has the number of lines before it and their SHA-256.
-In between, each thread is followed by its runs, and each run by its questions and events. JSON from
-other programs is copied byte for byte. Decisions are never exported, because importing a file must
-not grant permissions.
+In between, each thread is followed by its runs, and each run by its questions, messages and events.
+JSON from other programs is copied byte for byte. Decisions are never exported, because importing a
+file must not grant permissions.
 
 A session is read in pages, so an export of any length needs little memory. A run that is active
 meanwhile is exported up to its current event. Only the last line of a file proves that the lines
@@ -21,7 +21,12 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import msgspec
 
-from telex.agent.limits import STORE_IMPORT_BYTES, STORE_IMPORT_LINES, STORE_LINE_BYTES
+from telex.agent.limits import (
+    STORE_IMPORT_BYTES,
+    STORE_IMPORT_LINES,
+    STORE_LINE_BYTES,
+    STORE_PAGE_BYTES,
+)
 from telex.agent.store import reader
 from telex.agent.store.errors import BadExport
 from telex.agent.store.stored_records import Status
@@ -35,6 +40,8 @@ if TYPE_CHECKING:
 
 
 FORMAT: Final = "telex.agent.export"
+VERSION: Final = 2
+"""Version 1 had no messages."""
 NULL: Final = msgspec.Raw(b"null")
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -86,6 +93,13 @@ class EventLine(msgspec.Struct, frozen=True, tag_field="type", tag="event"):
     meta: msgspec.Raw = NULL
 
 
+class MessageLine(msgspec.Struct, frozen=True, tag_field="type", tag="message"):
+    """A message of the conversation. The messages of a thread are numbered from 0."""
+
+    message: msgspec.Raw
+    kept_from: Number | None = None
+
+
 class EndLine(msgspec.Struct, frozen=True, tag_field="type", tag="end"):
     """The last line of an export: the count and the SHA-256 of all lines before it."""
 
@@ -93,7 +107,7 @@ class EndLine(msgspec.Struct, frozen=True, tag_field="type", tag="end"):
     sha256: str
 
 
-ExportLine = ExportHead | ThreadLine | RunLine | QuestionLine | EventLine | EndLine
+ExportLine = ExportHead | ThreadLine | RunLine | QuestionLine | MessageLine | EventLine | EndLine
 
 
 def to_raw(kept: bytes | None) -> msgspec.Raw:
@@ -148,6 +162,23 @@ def run(database: sqlite3.Connection, run_id: str) -> RunToExport:
     return RunToExport(line, reader.log(database, run_id, -1))
 
 
+def messages(
+    database: sqlite3.Connection, run: int, after: int
+) -> tuple[list[MessageLine], int | None]:
+    """Return a page of a run's messages after a position, and where the next page continues."""
+    rows = database.execute(
+        "SELECT position, message, kept_from FROM messages WHERE run = ? AND position > ?"
+        " ORDER BY position",
+        (run, after),
+    )
+    found, size = [], 0
+    for position, message, kept_from in rows:
+        found.append(MessageLine(msgspec.Raw(message), kept_from))
+        if (size := size + len(message)) >= STORE_PAGE_BYTES:
+            return found, position
+    return found, None
+
+
 def questions(database: sqlite3.Connection, run: int) -> list[QuestionLine]:
     rows = database.execute(
         "SELECT method, params, digest, asked_at, answer, closed_by, closed_at FROM questions"
@@ -168,7 +199,7 @@ class ExportWriter:
         self._hash = hashlib.sha256()
 
     def head(self) -> bytes:
-        return self._encode([ExportHead(version=1)])
+        return self._encode([ExportHead(version=VERSION)])
 
     def thread(self, thread: StoredThread) -> bytes:
         line = ThreadLine(
@@ -182,6 +213,9 @@ class ExportWriter:
 
     def run(self, exported: RunToExport, questions: list[QuestionLine]) -> bytes:
         return self._encode([exported.line, *questions])
+
+    def messages(self, messages: list[MessageLine]) -> bytes:
+        return self._encode(list(messages))
 
     def events(self, events: Iterable[StoredEvent]) -> bytes:
         return self._encode(
@@ -244,7 +278,7 @@ def _lines(file: BinaryIO, path: Path) -> Iterator[tuple[int, ExportLine, int]]:
             case EndLine():
                 if (line.lines, line.sha256) != (count, digest.hexdigest()):
                     raise BadExport(f"{path} was changed after it was written: its hash differs")
-            case ExportHead() if count or line.version != 1:
+            case ExportHead() if count or line.version not in (1, VERSION):
                 raise BadExport(
                     f"{path}:{count + 1}: not the first line, or an unsupported version "
                     f"({line.version})"

@@ -13,19 +13,22 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from telex.agent.limits import STORE_IMPORT_LINES
 from telex.agent.store import stored_records
 from telex.agent.store.errors import BadExport, IdTaken, NotStorable
 from telex.agent.store.session_export import (
     EventLine,
     ExportLine,
+    MessageLine,
     QuestionLine,
     RunLine,
     ThreadLine,
     from_raw,
 )
 from telex.agent.store.stored_records import Status, new_run_id, new_session_id
-from telex.agent.store.transactions import first_link, next_link
+from telex.agent.store.transactions import first_link, insert_message, next_link
 
 if TYPE_CHECKING:
     import sqlite3
@@ -129,8 +132,26 @@ def undo_import(state: WriteState, mark: str) -> bool:
     )
     if not deleted.rowcount:
         database.execute("DELETE FROM questions WHERE run = ?", found)
+        database.execute("DELETE FROM messages WHERE run = ?", found)
         database.execute("DELETE FROM runs WHERE number = ?", found)
     return True
+
+
+class _FinalEvent(msgspec.Struct):
+    content: str | None = None
+
+
+def _content(event: bytes) -> str | None:
+    """Return the answer in a `final` event of any program."""
+    try:
+        return msgspec.json.decode(event, type=_FinalEvent).content
+    except msgspec.ValidationError:
+        return None
+
+
+def _text_message(role: str, text: str) -> bytes:
+    model = {} if role == "user" else {"model": ""}
+    return msgspec.json.encode({"role": role, "parts": [{"type": "text", "text": text}], **model})
 
 
 class _Misplaced(Exception):
@@ -142,8 +163,12 @@ class _OpenRun:
     """The run that the next lines belong to, with the end of its log."""
 
     number: int
-    seq: int
+    said: str
     chain: bytes
+    seq: int = 0
+    answer: str | None = None
+    """The content of its `final` event."""
+    has_messages: bool = False
 
 
 class _ImportCursor:
@@ -156,6 +181,8 @@ class _ImportCursor:
         self._mark = mark
         self._new_ids = new_ids
         self._thread: int | None = None
+        self._messages = 0
+        """The number of messages in the thread."""
         self._run: _OpenRun | None = None
 
     def add(self, line: ExportLine) -> None:
@@ -168,14 +195,21 @@ class _ImportCursor:
                 self._add_run(line, self._thread)
             case QuestionLine() if self._run is not None:
                 self._add_question(line, self._run)
+            case MessageLine() if self._run is not None:
+                self._add_message(line, self._run)
             case EventLine() if self._run is not None:
                 self._add_event(line, self._run)
             case _:
                 raise _Misplaced("the line belongs to no run or session")
 
     def finish_run(self) -> None:
-        """Store the length and the hash of the current run's log, if there is a current run."""
+        """Store the length and the hash of the current run's log, if there is a current run. A run
+        of an export without messages gets those of its input and its answer."""
         if (run := self._run) is not None:
+            if not run.has_messages:
+                self._insert_message(_text_message("user", run.said), run)
+                if run.answer is not None:
+                    self._insert_message(_text_message("assistant", run.answer), run)
             self.database.execute(
                 "UPDATE runs SET events = ?, head = ? WHERE number = ?",
                 (run.seq, run.chain, run.number),
@@ -192,7 +226,7 @@ class _ImportCursor:
                 *(from_raw(line.meta), line.workspace, self._mark),
             ),
         ).fetchone()
-        self._thread = made[0]
+        self._thread, self._messages = made[0], 0
         self.imported.threads += 1
 
     def _add_run(self, line: RunLine, thread: int) -> None:
@@ -210,7 +244,7 @@ class _ImportCursor:
                 *(bytes(line.input), line.said, from_raw(line.meta)),
             ),
         ).fetchone()
-        self._run = _OpenRun(made[0], 0, first_link(run_id))
+        self._run = _OpenRun(made[0], line.said, first_link(run_id))
         self._count_message()
         self.imported.runs += 1
 
@@ -229,6 +263,19 @@ class _ImportCursor:
             ),
         )
 
+    def _add_message(self, line: MessageLine, run: _OpenRun) -> None:
+        message = bytes(line.message)
+        stored_records.check_json(message, "a message")
+        if line.kept_from is not None and line.kept_from > self._messages:
+            raise _Misplaced(f"a summary keeps message {line.kept_from}, which comes after it")
+        self._insert_message(message, run, line.kept_from)
+        run.has_messages = True
+
+    def _insert_message(self, message: bytes, run: _OpenRun, kept_from: int | None = None) -> None:
+        assert self._thread is not None
+        insert_message(self.database, self._thread, run.number, message, kept_from)
+        self._messages += 1
+
     def _add_event(self, line: EventLine, run: _OpenRun) -> None:
         event, meta = bytes(line.event), from_raw(line.meta)
         if line.seq != run.seq:
@@ -236,6 +283,7 @@ class _ImportCursor:
         stored_records.check_json(meta, "an event's meta", other_bytes=len(event))
         if stored_records.event_type(event) == "final":
             self._count_message()
+            run.answer = _content(event)
         run.chain = next_link(run.chain, line.at, event, meta)
         self.database.execute(
             "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         ClosedQuestion,
         StoredDecision,
         StoredEvent,
+        StoredMessage,
         StoredQuestion,
         StoredRun,
         StoredThread,
@@ -50,31 +51,39 @@ def _now() -> int:
 
 
 class Store:
-    """The open store. Open it with `await Store.open(path)`; close it with `close()` or use
-    `async with`."""
+    """The store. Open it with `await Store.open(path)`, or create it and call `prepare` before its
+    first use; close it with `close()` or use `async with`."""
 
-    def __init__(self, path: Path, writer: StoreWriter, reader: StoreReader) -> None:
+    def __init__(self, path: Path, clock: Callable[[], int] = _now) -> None:
+        """Create the store without touching the file."""
         self.path = path
-        self._writer = writer
-        self._reader = reader
+        self._writer = StoreWriter(path, clock)
+        self._reader = StoreReader(path)
+        self._preparing = asyncio.Lock()
+        self._prepared = False
         self._unsaved = UnsavedEnds()
         self._flushing: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(cls, path: Path, clock: Callable[[], int] = _now) -> Store:
-        """Open the store, creating the file if it is missing. End the runs of runtimes that died,
-        and remove the remains of interrupted imports."""
-        writer = StoreWriter(path, clock)
+        store = cls(path, clock)
         try:
-            await writer.do(transactions.end_abandoned_runs)
-            abandoned = await writer.do(session_import.abandoned_imports)
+            await store.prepare()
         except BaseException:
-            await writer.close()
+            await store.close()
             raise
-        store = cls(path, writer, StoreReader(path))
-        for mark in abandoned:
-            await store._undo_import(partial(session_import.undo_import, mark=mark))
         return store
+
+    async def prepare(self) -> None:
+        """Open the file, creating it if it is missing. End the runs of runtimes that died, and
+        remove the remains of interrupted imports. Does nothing when called again."""
+        async with self._preparing:
+            if self._prepared:
+                return
+            await self._write(transactions.end_abandoned_runs)
+            for mark in await self._write(session_import.abandoned_imports):
+                await self._undo_import(partial(session_import.undo_import, mark=mark))
+            self._prepared = True
 
     async def close(self) -> None:
         if self._flushing is not None:
@@ -115,11 +124,18 @@ class Store:
         stored_records.check_json(meta, "a session's meta")
         await self._write(transactions.set_thread_meta, session_id, meta)
 
+    async def set_thread_member(self, session_id: str, name: str, value: bytes | None) -> None:
+        """Replace one member of a session's meta by JSON, and keep the others; None removes it."""
+        if value is not None:
+            stored_records.check_json(b'{"value":' + value + b"}", "a session's meta")
+        await self._write(transactions.set_thread_member, session_id, name, value)
+
     async def start_run(self, new: transactions.NewRun) -> None:
         """Store a new run. Raise `ThreadBusy` while the session has an active run in any
         process."""
         stored_records.check_json(new.input, "a run's input")
         stored_records.check_json(new.meta, "a run's meta")
+        stored_records.check_json(new.message, "a message")
         try:
             await self._write(transactions.start_run, new)
         except StoreRefused:
@@ -188,6 +204,11 @@ class Store:
     async def run(self, run_id: str) -> StoredRun:
         return self._unsaved.apply_to(await self._reader.read(store_reader.run, run_id))
 
+    async def run_ids(self, session_id: str) -> list[str]:
+        """Return the ids of a session's runs, the oldest first. Raises `UnknownThread`."""
+        await self.thread(session_id)
+        return await self._reader.read(session_export.runs, session_id)
+
     async def active_runs(self) -> list[StoredRun]:
         """Return all runs that have not ended, including those of other runtimes."""
         return await self._reader.read(store_reader.active_runs)
@@ -200,16 +221,23 @@ class Store:
         return await self.appending(run_id, event, meta)
 
     def appending(
-        self, run_id: str, event: bytes, meta: bytes | None = None, seq: int | None = None
+        self,
+        run_id: str,
+        event: bytes,
+        meta: bytes | None = None,
+        seq: int | None = None,
+        message: bytes | None = None,
     ) -> asyncio.Future[int]:
         """Queue an event and return a future of its sequence number, for callers that do not wait
         for each event. The futures are resolved in the order of the calls. With `seq`, the event is
         refused (`NotNext`) unless it is the next one; it is not if an earlier event could not be
-        stored."""
+        stored. `message` is what the event shows, as a message of the conversation; both are stored
+        in one transaction."""
         final = stored_records.event_type(event) == "final"
         stored_records.check_json(meta, "an event's meta", other_bytes=len(event))
+        stored_records.check_json(message, "a message")
         return self._do(
-            lambda state: transactions.append_event(state, run_id, event, meta, final, seq)
+            lambda state: transactions.append_event(state, run_id, event, meta, final, seq, message)
         )
 
     async def events(self, run_id: str, after: int = -1) -> AsyncIterator[StoredEvent]:
@@ -227,14 +255,38 @@ class Store:
         window = await self._reader.read(store_reader.window, session_id, max_runs, max_events)
         return History(window, self._reader)
 
+    # Messages.
+
+    async def append_message(
+        self, run_id: str, message: bytes, kept_from: int | None = None
+    ) -> int:
+        """Store the next message of a run's conversation, and return its position. With
+        `kept_from` it is a summary, which replaces all messages before that position."""
+        stored_records.check_json(message, "a message")
+        return await self._write(transactions.append_message, run_id, message, kept_from)
+
+    async def messages(self, session_id: str) -> list[StoredMessage]:
+        """Return the conversation of a session, from its last summary on."""
+        return await self._reader.read(store_reader.messages, session_id)
+
+    async def run_messages(self, run_id: str) -> list[StoredMessage]:
+        """Return the messages of one run, without summaries."""
+        return await self._reader.read(store_reader.run_messages, run_id)
+
     # Questions and decisions.
 
     async def ask(
-        self, run_id: str | None, method: str, params: bytes, digest: bytes = b""
+        self,
+        run_id: str | None,
+        method: str,
+        params: bytes,
+        digest: bytes = b"",
+        call: str | None = None,
     ) -> StoredQuestion:
-        """Store a question before it is sent to a UI. Its run becomes `awaiting_ui`."""
+        """Store a question before it is sent to a UI. Its run becomes `awaiting_ui`. `call` is the
+        tool call that it is about."""
         stored_records.check_json(params, "a question's params")
-        return await self._write(transactions.ask_question, run_id, method, params, digest)
+        return await self._write(transactions.ask_question, run_id, method, params, digest, call)
 
     async def answer(self, request_id: str, answer: bytes, by: str) -> ClosedQuestion:
         """Store an answer. The first answer wins; the result of a later one has the winner."""
@@ -277,6 +329,10 @@ class Store:
             for run_id in await read(session_export.runs, thread.session_id):
                 run = await read(session_export.run, run_id)
                 yield lines.run(run, await read(session_export.questions, run.span.number))
+                after: int | None = -1
+                while after is not None:
+                    page, after = await read(session_export.messages, run.span.number, after)
+                    yield lines.messages(page)
                 async for events in event_pages(self._reader, run.span):
                     yield lines.events(events)
         yield lines.end()

@@ -1,5 +1,5 @@
-"""The records of the store (threads, runs, events, questions, decisions), their ids on the wire,
-and the check of JSON that may be stored. Pure.
+"""The records of the store (threads, runs, events, messages, questions, decisions), their ids on
+the wire, and the check of JSON that may be stored. Pure.
 
 JSON from other programs is kept byte for byte, so that unknown members survive. It must be one
 object, in UTF-8, on one line, of bounded size: it is later sent inside a line of NDJSON, which a
@@ -77,6 +77,15 @@ class StoredEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message of a thread's conversation, and the run that it belongs to."""
+
+    position: int
+    run_id: str
+    message: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class StoredQuestion:
     """A request that was sent to a UI and has no answer yet. When it is sent again, its id on the
     wire stays the same."""
@@ -89,6 +98,8 @@ class StoredQuestion:
     """The digest of the action that the answer allows. The runtime compares it with the action
     before it acts."""
     asked_at: int
+    call: str | None = None
+    """The id of the tool call that the question is about."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Writes to threads, runs, events, questions and decisions, inside a transaction of `writer`.
+"""Writes of the store, from threads to decisions, inside a transaction of `writer`.
 
 Each is a function of `WriteState`. Each checks its request before it writes, so that the error of
 one caller does not affect the other writes in the same commit. A run has the status `awaiting_ui`
@@ -12,6 +12,8 @@ import hashlib
 import sqlite3
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from telex.agent.store.errors import (
     IdTaken,
@@ -130,6 +132,8 @@ class NewRun:
     open after the runtime has ended."""
     workspace: str | None = None
     """The workspace of the run; the session is listed there from now on."""
+    message: bytes | None = None
+    """The input as a message of the conversation."""
 
 
 def start_run(state: WriteState, new: NewRun) -> None:
@@ -152,6 +156,8 @@ def start_run(state: WriteState, new: NewRun) -> None:
     )
     state.touched[thread] = now
     state.ends[new.run_id] = LogEnd(number, thread, 0, first_link(new.run_id))
+    if new.message is not None:
+        append_message(state, new.run_id, new.message)
 
 
 def _thread_for(state: WriteState, new: NewRun, now: int) -> int:
@@ -201,6 +207,18 @@ def set_thread_meta(state: WriteState, session_id: str, meta: bytes | None) -> N
         raise UnknownThread(f"session {session_id} does not exist")
 
 
+def set_thread_member(state: WriteState, session_id: str, name: str, value: bytes | None) -> None:
+    """Replace one member of a thread's meta; None removes it."""
+    found = state.database.execute("SELECT meta FROM threads WHERE id = ?", (session_id,))
+    if (row := found.fetchone()) is None:
+        raise UnknownThread(f"session {session_id} does not exist")
+    members = msgspec.json.decode(row[0] or b"{}", type=dict[str, msgspec.Raw])
+    members.pop(name, None)
+    if value is not None:
+        members[name] = msgspec.Raw(value)
+    set_thread_meta(state, session_id, msgspec.json.encode(members))
+
+
 def set_run_meta(state: WriteState, run_id: str, meta: bytes) -> None:
     number = state.end_of(run_id).number
     state.database.execute("UPDATE runs SET meta = ? WHERE number = ?", (meta, number))
@@ -213,7 +231,9 @@ def append_event(
     meta: bytes | None,
     final: bool,
     expected: int | None,
+    message: bytes | None = None,
 ) -> int:
+    """Store an event, and the message that it shows."""
     end = state.end_of(run_id)
     now, seq = state.clock(), end.seq
     if expected not in (None, seq):
@@ -228,7 +248,29 @@ def append_event(
         state.database.execute(
             "UPDATE threads SET messages = messages + 1 WHERE number = ?", (end.thread,)
         )
+    if message is not None:
+        append_message(state, run_id, message)
     return seq
+
+
+def append_message(
+    state: WriteState, run_id: str, message: bytes, kept_from: int | None = None
+) -> int:
+    """Store the next message of the run's thread, and return its position."""
+    end = state.end_of(run_id)
+    return insert_message(state.database, end.thread, end.number, message, kept_from)
+
+
+def insert_message(
+    database: sqlite3.Connection, thread: int, run: int, message: bytes, kept_from: int | None
+) -> int:
+    inserted = database.execute(
+        "INSERT INTO messages (thread, position, run, message, kept_from)"
+        " SELECT ?1, coalesce(max(position), -1) + 1, ?2, ?3, ?4 FROM messages WHERE thread = ?1"
+        " RETURNING position",
+        (thread, run, message, kept_from),
+    ).fetchone()
+    return int(inserted[0])
 
 
 def end_run(state: WriteState, run_id: str, status: Status, message: str | None) -> None:
@@ -319,17 +361,22 @@ QUESTION_PREFIX = "ui_"
 
 
 def ask_question(
-    state: WriteState, run_id: str | None, method: str, params: bytes, digest: bytes
+    state: WriteState,
+    run_id: str | None,
+    method: str,
+    params: bytes,
+    digest: bytes,
+    call: str | None,
 ) -> StoredQuestion:
     now = state.clock()
     run = None if run_id is None else state.end_of(run_id).number
     number = state.database.execute(
-        "INSERT INTO questions (run, owner, method, params, digest, asked_at)"
-        " VALUES (?, ?, ?, ?, ?, ?) RETURNING number",
-        (run, state.owner.name, method, params, digest, now),
+        "INSERT INTO questions (run, owner, method, params, digest, asked_at, call)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING number",
+        (run, state.owner.name, method, params, digest, now, call),
     ).fetchone()[0]
     state.database.execute("UPDATE runs SET status = 'awaiting_ui' WHERE number = ?", (run,))
-    return StoredQuestion(f"{QUESTION_PREFIX}{number}", run_id, method, params, digest, now)
+    return StoredQuestion(f"{QUESTION_PREFIX}{number}", run_id, method, params, digest, now, call)
 
 
 def close_question(

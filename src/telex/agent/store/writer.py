@@ -51,13 +51,14 @@ class StoreWriter:
         self._owner: StoreOwner | None = None
         self._state: WriteState | None = None
         self._thread = threading.Thread(target=self._main, name="telex-store", daemon=True)
-        self._thread.start()
 
     def do(self, work: Callable[[WriteState], T]) -> asyncio.Future[T]:
         """Queue the work and return a future, which is resolved when the work is durable. A write
         whose future is cancelled may be stored or not."""
         if self._closed:
             raise StoreClosed(f"{self._path} was closed")
+        if self._thread.ident is None:
+            self._thread.start()
         future: asyncio.Future[T] = self._loop.create_future()
         self._waiting.put(_Write(work, future))
         return future
@@ -67,7 +68,8 @@ class StoreWriter:
         if not self._closed:
             self._closed = True
             self._waiting.put(None)
-        await asyncio.shield(self._loop.run_in_executor(None, self._thread.join))
+        if self._thread.ident is not None:
+            await asyncio.shield(self._loop.run_in_executor(None, self._thread.join))
 
     # The methods below run in the writer's thread.
 

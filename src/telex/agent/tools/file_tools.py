@@ -1,4 +1,4 @@
-"""The tools read, read_line, write, edit and list, for the files of the sandbox.
+"""The tools read, read_line, view_image, write, edit and list, for the files of the sandbox.
 
 `read` numbers lines from 1, as compilers, editors and `search` do; `offset` is the number of lines
 to skip. The hash in its result is what `write` and `edit` take as `expected_hash`.
@@ -19,6 +19,7 @@ from msgspec import Meta
 
 from telex.agent.diffs import marked_lines, unified_diff
 from telex.agent.excerpts import count_lines, fitting, nth_line, page, part_of_line
+from telex.agent.images import check_image
 from telex.agent.limits import (
     AGENT_FILE_BYTES,
     AGENT_LINE_PART_CHARS,
@@ -36,11 +37,13 @@ from telex.agent.sandbox_files import (
     list_directory,
     printable_path,
     read_text,
+    read_whole,
     replace_file,
     sha256_hex,
     walk,
 )
 from telex.agent.tools.tool import Preview, S, ToolContext, ToolFailed, ToolResult, tool
+from telex.agent.undo import ABSENT
 from telex.processes.shielded import run_in_thread
 from telex.wire.limits import MIB
 
@@ -72,6 +75,12 @@ class ReadLineArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     line_number: Annotated[int, Meta(ge=1, description="As `read` numbers them, from 1.")]
     char_offset: Count = 0
     char_limit: PartLimit = 10_000
+
+
+class ViewImageArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Look at an image file: PNG, JPEG, GIF or WebP, at most 5 MiB."""
+
+    file_path: Path
 
 
 async def _read(asked: ReadArguments, context: ToolContext) -> ToolResult:
@@ -106,16 +115,22 @@ async def _read_line(asked: ReadLineArguments, context: ToolContext) -> ToolResu
     return ToolResult(part_of_line(line, asked.char_offset, asked.char_limit))
 
 
+async def _view_image(asked: ViewImageArguments, context: ToolContext) -> ToolResult:
+    place = context.sandbox.place(asked.file_path, context.cwd)
+    content = await run_in_thread(lambda _: read_whole(context.sandbox, place))
+    kind = check_image(content, place)
+    details = {"media_type": kind, "sha256": sha256_hex(content)}
+    return ToolResult(f"{place}: {kind}, {len(content)} bytes", details=details, image=content)
+
+
 def _too_far(place: str, lines: int) -> ToolFailed:
     return ToolFailed(f"{place} has only {lines} lines")
 
 
-READ: Final = tool("read", ReadArguments, _read)
-READ_LINE: Final = tool("read_line", ReadLineArguments, _read_line)
+READ: Final = tool("read", ReadArguments, _read, only_reads=True)
+READ_LINE: Final = tool("read_line", ReadLineArguments, _read_line, only_reads=True)
+VIEW_IMAGE: Final = tool("view_image", ViewImageArguments, _view_image, only_reads=True)
 
-
-ABSENT: Final = ""
-"""The hash of a missing file."""
 
 Hash = Annotated[
     str,
@@ -165,7 +180,13 @@ class _Change:
         diff = unified_diff(self.place, self.before, self.after)
         summary = self.note if done else f"{self.note} (dry run: nothing was written)"
         sha256 = sha256_hex(self.after)
-        details = {"path": self.place, "diff": diff.text, "truncated": diff.truncated}
+        details = {
+            "path": self.place,
+            "diff": diff.text,
+            "truncated": diff.truncated,
+            "written": done,
+            "sha256_before": self.hash_before,
+        }
         shown_diff = diff.text.removesuffix("\n")
         text = "\n".join(filter(None, [summary, shown_diff, f"[sha256 {sha256}]"]))
         return ToolResult(text, details={**details, "sha256": sha256})
@@ -174,7 +195,7 @@ class _Change:
 async def _write(asked: WriteArguments, context: ToolContext) -> ToolResult:
     place = context.sandbox.place(asked.file_path, context.cwd)
     return await run_in_thread(
-        lambda unwanted: _apply(context.sandbox, _write_change(asked, place, context), unwanted)
+        lambda unwanted: _apply(context, _write_change(asked, place, context), unwanted)
     )
 
 
@@ -183,7 +204,7 @@ async def _edit(asked: EditArguments, context: ToolContext) -> ToolResult:
     if asked.dry_run:
         return await run_in_thread(lambda _: _edit_change(asked, place, context).result(done=False))
     return await run_in_thread(
-        lambda unwanted: _apply(context.sandbox, _edit_change(asked, place, context), unwanted)
+        lambda unwanted: _apply(context, _edit_change(asked, place, context), unwanted)
     )
 
 
@@ -220,11 +241,13 @@ def _shown_row(row: str) -> str:
     return f"| {row[:1]}{indented}"
 
 
-def _apply(sandbox: Sandbox, change: _Change, unwanted: threading.Event) -> ToolResult:
+def _apply(context: ToolContext, change: _Change, unwanted: threading.Event) -> ToolResult:
     if unwanted.is_set():
         raise ToolFailed(f"{change.place} is unchanged: the call was cancelled")
     if change.before != change.after:
-        replace_file(sandbox, change.place, change.after)
+        if change.before is not None:
+            context.versions.save(change.before)
+        replace_file(context.sandbox, change.place, change.after)
     return change.result(done=True)
 
 
@@ -368,4 +391,4 @@ def from_cwd(place: str, context: ToolContext) -> str:
     return printable_path(os.path.relpath(context.sandbox.root / place, context.cwd))
 
 
-LIST: Final = tool("list", ListArguments, _list)
+LIST: Final = tool("list", ListArguments, _list, only_reads=True)

@@ -71,6 +71,16 @@ class OutputCache:
         write_private(self._path(ref_id), content[: 2 * AGENT_SHELL_OUTPUT_BYTES])
         self._evict()
 
+    def save_file(self, ref_id: str, content: bytes) -> None:
+        """Store a text whose secrets are masked already, whole."""
+        write_private(self._path(ref_id), content)
+        self._evict()
+
+    def read_bytes(self, ref_id: str, offset: int, limit: int) -> tuple[bytes, int]:
+        """Return a part of an output, and the size of the whole, in bytes."""
+        content = self._read_output(ref_id)
+        return content[offset : offset + limit], len(content)
+
     def read(self, ref_id: str, offset: int, limit: int) -> str:
         """Return the lines from `offset` on, counted from 0."""
         content = self._read_output(ref_id)
@@ -203,6 +213,10 @@ async def _grep_cached(asked: CachedGrepArguments, context: ToolContext) -> Tool
     )
 
 
-CACHED: Final = tool("tool_output_cache", CachedArguments, _read_cached)
-CACHED_LINE: Final = tool("tool_output_cache_line", CachedLineArguments, _read_cached_line)
-CACHED_GREP: Final = tool("tool_output_cache_grep", CachedGrepArguments, _grep_cached)
+CACHED: Final = tool("tool_output_cache", CachedArguments, _read_cached, only_reads=True)
+CACHED_LINE: Final = tool(
+    "tool_output_cache_line", CachedLineArguments, _read_cached_line, only_reads=True
+)
+CACHED_GREP: Final = tool(
+    "tool_output_cache_grep", CachedGrepArguments, _grep_cached, only_reads=True
+)

@@ -60,19 +60,28 @@ class SearchArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class _SearchHit:
+class SearchHit:
+    """A matching line. `place` is relative to the root; lines are counted from 1."""
+
     place: str
     line: int
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class _SearchResult:
-    hits: list[_SearchHit]
+class SearchResult:
+    """The matching lines, one more than were asked for if there are more."""
+
+    hits: list[SearchHit]
     note: str = ""
 
 
 async def _search(asked: SearchArguments, context: ToolContext) -> ToolResult:
+    return _answer(await find_lines(asked, context), asked.max_matches, context)
+
+
+async def find_lines(asked: SearchArguments, context: ToolContext) -> SearchResult:
+    """Find the matching lines. Raises `ToolFailed`, `OutsideSandbox` and `OSError`."""
     pattern = read_pattern(asked.pattern, regex=asked.regex, ignore_case=asked.ignore_case)
     glob = read_glob(asked.glob) if asked.glob is not None else None
     place = context.sandbox.place(asked.path, context.cwd)
@@ -89,7 +98,7 @@ async def _search(asked: SearchArguments, context: ToolContext) -> ToolResult:
             )
         else:  # reading from a named pipe could block forever
             raise ToolFailed(f"{place} is neither a file nor a directory")
-    return _answer(found, asked.max_matches, context)
+    return found
 
 
 def _ripgrep(context: ToolContext) -> str | None:
@@ -104,7 +113,7 @@ def read_pattern(source: str, *, regex: bool, ignore_case: bool = False) -> Patt
         raise ToolFailed(f"{source!r} is not a valid regular expression: {error}") from error
 
 
-def _answer(found: _SearchResult, most: int, context: ToolContext) -> ToolResult:
+def _answer(found: SearchResult, most: int, context: ToolContext) -> ToolResult:
     hits = found.hits[:most]
     rows = list(
         fitting(f"{from_cwd(hit.place, context)}:{hit.line}:{clip(hit.text)}" for hit in hits)
@@ -119,7 +128,7 @@ def _answer(found: _SearchResult, most: int, context: ToolContext) -> ToolResult
 
 async def _search_with_ripgrep(
     program: str, asked: SearchArguments, place: str, glob: Glob | None, context: ToolContext
-) -> _SearchResult:
+) -> SearchResult:
     options = [
         *("--no-config", "--no-messages", "--color=never", "--no-heading"),
         *("--with-filename", "--line-number", "--null", "--sort=path"),
@@ -141,7 +150,7 @@ async def _search_with_ripgrep(
         raise ToolFailed(f"ripgrep failed: {ran.stderr.strip() or ran.signal or ran.exit_code}")
     ended = ran.timed_out or ran.overflowed
     hits = list(_read(ran.stdout, place, glob))
-    return _SearchResult(hits, "the search was stopped early; narrow it" if ended else "")
+    return SearchResult(hits, "the search was stopped early; narrow it" if ended else "")
 
 
 def _check_unchanged(context: ToolContext, place: str, before: os.stat_result) -> None:
@@ -160,7 +169,7 @@ def _may_be_searched(path: str, place: str) -> bool:
     return not hidden and (is_secret(f"/./{place}") or not is_secret(f"/./{path}"))
 
 
-def _read(output: str, place: str, glob: Glob | None) -> Iterator[_SearchHit]:
+def _read(output: str, place: str, glob: Glob | None) -> Iterator[SearchHit]:
     """Parse the output of ripgrep: `path NUL number : text` in each line."""
     for row in output.split("\n"):
         path, found, rest = row.partition("\0")
@@ -169,7 +178,7 @@ def _read(output: str, place: str, glob: Glob | None) -> Iterator[_SearchHit]:
             continue
         path = os.path.normpath(path)
         if _may_be_searched(path, place) and (glob is None or glob.matches(_inside(path, place))):
-            yield _SearchHit(path, int(number), text)
+            yield SearchHit(path, int(number), text)
 
 
 def _inside(path: str, place: str) -> str:
@@ -184,8 +193,8 @@ def _search_in_python(
     glob: Glob | None,
     context: ToolContext,
     unwanted: threading.Event,
-) -> _SearchResult:
-    hits: list[_SearchHit] = []
+) -> SearchResult:
+    hits: list[SearchHit] = []
     try:
         for path in _files(place, context, unwanted):
             if glob is None or glob.matches(_inside(path, place)):
@@ -193,8 +202,8 @@ def _search_in_python(
             if len(hits) > asked.max_matches:
                 break
     except WalkedTooFar as limit:
-        return _SearchResult(hits, str(limit))
-    return _SearchResult(hits)
+        return SearchResult(hits, str(limit))
+    return SearchResult(hits)
 
 
 def _files(place: str, context: ToolContext, unwanted: threading.Event) -> Iterator[str]:
@@ -209,13 +218,13 @@ def _files(place: str, context: ToolContext, unwanted: threading.Event) -> Itera
                 yield path
 
 
-def _in_file(pattern: Pattern, place: str, context: ToolContext, most: int) -> list[_SearchHit]:
+def _in_file(pattern: Pattern, place: str, context: ToolContext, most: int) -> list[SearchHit]:
     try:
         text = read_text(context.sandbox, place).decode("utf-8", "replace")
     except (FileRefused, OutsideSandbox, OSError):  # binary, too large, not readable, deleted
         return []
     found = islice(matching_lines(pattern, text), most)
-    return [_SearchHit(place, number + 1, line) for number, line in found]
+    return [SearchHit(place, number + 1, line) for number, line in found]
 
 
-SEARCH: Final = tool("search", SearchArguments, _search)
+SEARCH: Final = tool("search", SearchArguments, _search, only_reads=True)

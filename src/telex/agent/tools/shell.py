@@ -69,7 +69,7 @@ async def _shell(asked: ShellArguments, context: ToolContext) -> ToolResult:
         "kernel_sandbox": context.confinement is not None,
     }
     notes = _sandbox_notes(ran, context)
-    return ToolResult(_result_text(result, notes), is_error=result.exit_code != 0, details=details)
+    return ToolResult(_message_text(result, notes), is_error=result.exit_code != 0, details=details)
 
 
 def _redacted(ran: CommandResult, context: ToolContext) -> CommandResult:
@@ -97,7 +97,7 @@ def _sandbox_notes(ran: CommandResult, context: ToolContext) -> list[str]:
     return [sandboxed] if ran.exit_code != 0 and ran.stderr else []
 
 
-def _result_text(result: ShellExecResult, sandbox_notes: list[str]) -> str:
+def _message_text(result: ShellExecResult, sandbox_notes: list[str]) -> str:
     notes = [
         f"the whole {stream} is in the tool output cache: {id}"
         for stream, id in (("stdout", result.stdout_cache_id), ("stderr", result.stderr_cache_id))

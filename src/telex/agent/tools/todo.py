@@ -145,7 +145,5 @@ class TodoStore:
             return TodoList()
 
     async def save(self, session_id: str, todos: TodoList) -> None:
-        meta = (await self._store.thread(session_id)).meta
-        members = msgspec.json.decode(meta or b"{}", type=dict[str, msgspec.Raw])
-        changed = {**members, "todos": todos.entries}
-        await self._store.set_thread_meta(session_id, msgspec.json.encode(changed))
+        entries = msgspec.json.encode(todos.entries)
+        await self._store.set_thread_member(session_id, "todos", entries)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -16,11 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
+    from telex.agent.content_store import ContentStore
+    from telex.agent.protocol.ui_requests import UiClipboardReadParams, UiClipboardReadResult
     from telex.agent.sandbox_files import Sandbox
     from telex.agent.tools.output_cache import OutputCache
     from telex.agent.tools.todo import TodoList
     from telex.processes.sandbox import Confinement
     from telex.redaction import Redactor
+
+ReadClipboard: TypeAlias = "Callable[[UiClipboardReadParams], Awaitable[UiClipboardReadResult]]"
 
 A = TypeVar("A")
 S = TypeVar("S", bound=msgspec.Struct)
@@ -38,6 +42,8 @@ class ToolContext:
     cwd: Path
     """The base of relative paths: a real path inside the sandbox."""
     cache: OutputCache
+    versions: ContentStore
+    """The old contents of the files that tools change."""
     environment: Mapping[str, str]
     """The environment of the runtime. `command_runner.agent_environment` filters it for
     commands."""
@@ -46,6 +52,8 @@ class ToolContext:
     """The list of the session. The caller stores it when it has changed."""
     confinement: Confinement | None = None
     """The kernel sandbox for programs of this call; None if the person approved the call."""
+    read_clipboard: ReadClipboard | None = None
+    """Asks a UI for the clipboard of the person, and raises `ToolFailed`; None if no UI can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,8 @@ class ToolResult:
     is_error: bool = False
     details: Mapping[str, object] = field(default_factory=dict)
     """The result as data for programs: a hash, a path, a list."""
+    image: bytes = b""
+    """An image that belongs to the result, as `images.check_image` allows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,8 @@ class AgentTool(Generic[A]):
     run: Callable[[A, ToolContext], Awaitable[ToolResult]]
     """Runs the call. Raises `ToolFailed`. A cancel returns only after all its work has stopped."""
     preview: Callable[[A, ToolContext], Awaitable[Preview[A]]] | None = None
+    only_reads: bool = False
+    """Whether calls may run side by side, because they change nothing."""
 
 
 def tool(
@@ -92,11 +104,15 @@ def tool(
     arguments: type[S],
     run: Callable[[S, ToolContext], Awaitable[ToolResult]],
     preview: Callable[[S, ToolContext], Awaitable[Preview[S]]] | None = None,
+    *,
+    only_reads: bool = False,
 ) -> AgentTool[S]:
     """Make a tool whose arguments are a struct. The docstring of the struct is the description."""
     description = " ".join((arguments.__doc__ or "").split())
     decoder = msgspec.json.Decoder(arguments)
-    return AgentTool(name, description, _schema(arguments), decoder.decode, run, preview)
+    return AgentTool(
+        name, description, _schema(arguments), decoder.decode, run, preview, only_reads
+    )
 
 
 def _schema(arguments: type[msgspec.Struct]) -> dict[str, Any]:

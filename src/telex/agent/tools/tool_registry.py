@@ -7,15 +7,18 @@ and `PreparedCall.run` executes the call. The size of the result is limited here
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
 from telex.agent.command_runner import not_kept_note
 from telex.agent.excerpts import excerpt
+from telex.agent.images import ImageRefused
 from telex.agent.limits import AGENT_READ_BYTES, AGENT_TOOL_RESULT_BYTES
+from telex.agent.messages import ToolSpec
 from telex.agent.sandbox_files import FileRefused, OutsideSandbox
-from telex.agent.tools.file_tools import EDIT, LIST, READ, READ_LINE, WRITE
+from telex.agent.tools.clipboard import CLIPBOARD_READ
+from telex.agent.tools.file_tools import EDIT, LIST, READ, READ_LINE, VIEW_IMAGE, WRITE
 from telex.agent.tools.output_cache import CACHED, CACHED_GREP, CACHED_LINE, NoSuchOutput
 from telex.agent.tools.search import SEARCH
 from telex.agent.tools.shell import SHELL
@@ -27,7 +30,7 @@ from telex.processes.spawn import StartFailed
 from telex.processes.termination import TreeSurvived
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from telex.agent.tools.tool import AgentTool, Preview
 
@@ -36,7 +39,7 @@ Raw = bytes | msgspec.Raw
 """Arguments as received."""
 
 _TOOL_ERRORS = (
-    *(ToolFailed, FileRefused, OutsideSandbox, NoSuchOutput),
+    *(ToolFailed, FileRefused, OutsideSandbox, NoSuchOutput, ImageRefused),
     *(StartFailed, TreeSurvived, ConfigError),
 )
 """Exceptions that become a result with `is_error`. Any other exception is a bug."""
@@ -83,6 +86,14 @@ class PreparedCall:
         return await _bounded(result, context)
 
 
+class ToolSource(Protocol):
+    """Tools that are created on demand."""
+
+    def named(self, name: str) -> AgentTool[Any] | None: ...
+
+    async def specs(self) -> Sequence[ToolSpec]: ...
+
+
 class ToolRegistry:
     """Tools by name. Of two tools with the same name the first counts, so that a plugin cannot
     replace a built-in tool."""
@@ -90,9 +101,9 @@ class ToolRegistry:
     def __init__(
         self,
         tools: Iterable[AgentTool[Any]],
-        more: Callable[[str], AgentTool[Any] | None] = lambda name: None,
+        more: ToolSource | None = None,
     ) -> None:
-        """`more` finds tools that are created on demand by name: those of `tools.plugins`."""
+        """`more` has the tools that are created on demand by name: those of `tools.plugins`."""
         self._tools: dict[str, AgentTool[Any]] = {}
         self._more = more
         for each in tools:
@@ -103,13 +114,31 @@ class ToolRegistry:
 
     def prepare(self, name: str, arguments: Raw | Mapping[str, object] | None) -> PreparedCall:
         """Decode the arguments of a call. Raises `UnknownTool`, `BadArguments`."""
-        if (tool := self._tools.get(name) or self._more(name)) is None:
+        if (tool := self._find(name)) is None:
             known = ", ".join(self._tools)
             raise UnknownTool(f"unknown tool {name!r}; known tools: {known}")
         try:
             return PreparedCall(tool, tool.read(_json(arguments)))
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise BadArguments(f"invalid arguments for {name}: {error}") from error
+
+    def _find(self, name: str) -> AgentTool[Any] | None:
+        found = self._tools.get(name)
+        return self._more.named(name) if found is None and self._more is not None else found
+
+    def only_reads(self, name: str) -> bool:
+        """Whether calls of the tool may run side by side; False for an unknown one."""
+        found = self._find(name)
+        return found is not None and found.only_reads
+
+    async def specs(self) -> tuple[ToolSpec, ...]:
+        """Return all tools as a model sees them. Starts the plugins."""
+        more = () if self._more is None else await self._more.specs()
+        built_in = (
+            ToolSpec(each.name, each.description, dict(each.schema), each.only_reads)
+            for each in self
+        )
+        return (*built_in, *(spec for spec in more if spec.name not in self._tools))
 
     async def call(
         self, name: str, arguments: Raw | Mapping[str, object] | None, context: ToolContext
@@ -146,7 +175,7 @@ async def _bounded(result: ToolResult, context: ToolContext) -> ToolResult:
 
 
 BUILTIN_TOOLS: Final[tuple[AgentTool[Any], ...]] = (
-    *(READ, READ_LINE, WRITE, EDIT, SEARCH, LIST, SHELL, TODO),
-    *(CACHED, CACHED_LINE, CACHED_GREP),
+    *(READ, READ_LINE, VIEW_IMAGE, WRITE, EDIT, SEARCH, LIST, SHELL, TODO),
+    *(CLIPBOARD_READ, CACHED, CACHED_LINE, CACHED_GREP),
 )
 """The built-in tools, in the order in which they are offered to a model."""

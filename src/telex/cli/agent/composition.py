@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tomllib
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from telex.agent.agent_context import AgentContext
+from telex.agent.content_store import ContentStore
 from telex.agent.cores.builtin import BuiltinCore
+from telex.agent.cores.model import ModelCore, RunBounds
 from telex.agent.cores.scripted import read_script
+from telex.agent.images import image_loader
+from telex.agent.limits import (
+    AGENT_IMAGES_BYTES,
+    AGENT_MODEL_STEPS,
+    AGENT_UNDO_BYTES,
+    MODEL_ATTEMPTS,
+)
+from telex.agent.model_catalogue import BUILTIN, ModelCatalogue, ModelChoice
+from telex.agent.models.model_keys import KeyFile
+from telex.agent.models.model_registry import ModelRegistry, RegisteredModel
 from telex.agent.permissions import InvalidRule, Mode, RuleLayer, rules_from_tables
-from telex.agent.permissions.workspace_permissions import WorkspacePermissions
+from telex.agent.permissions.confirmation import Confirmer
+from telex.agent.permissions.workspace_permissions import RememberedAnswers, WorkspacePermissions
 from telex.agent.runtime import AgentRuntime
-from telex.agent.sandbox_files import find_sandbox
+from telex.agent.sandbox_files import Sandbox
 from telex.agent.server import AgentServer
 from telex.agent.store import Store
 from telex.agent.tools.output_cache import OutputCache
 from telex.agent.tools.tool_registry import BUILTIN_TOOLS, ToolRegistry
+from telex.agent.workspace import Workspace, WorkspacePolicy, Workspaces
 from telex.cli.configuration import redactor_of
 from telex.cli.console import explain, warn
-from telex.cli.listeners import log_to_stderr, serve_until_stopped
+from telex.cli.listeners import (
+    Conversations,
+    Listeners,
+    log_to_stderr,
+    serve_until_stopped,
+)
 from telex.cli.plugin.plugin_target import Host
 from telex.config import places
+from telex.config.errors import WrongValue
 from telex.config.layers import EMPTY
 from telex.config.layers import Layer as Flags
 from telex.config.load import Trust, load
@@ -33,14 +54,17 @@ from telex.plugins import discovery
 from telex.plugins.config_values import sections_of
 from telex.plugins.supervisor import PluginSupervisors
 from telex.processes.sandbox import asked_kernel, lacking
+from telex.processes.shielded import run_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from telex.agent.cores import Core
-    from telex.cli.listeners import Listeners
+    from telex.agent.workspace import Place
     from telex.config.load import Config, ProjectFile
     from telex.config.places import Places
+    from telex.config.settings import Settings
+    from telex.plugins.discovery import FoundPlugin
     from telex.processes.sandbox import Kernel
 
 
@@ -57,11 +81,21 @@ class Wanted:
     mode: str = "minimal"
     script: Path | None = None
     diagnostics: bool = False
+    max_steps: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    shared: bool = False
+    """Whether the server has no directory of its own: without a root, that of the caller counts."""
 
     @property
     def cwd(self) -> Path:
         """The directory that relative paths start from."""
         return Path(os.path.realpath(self.root or Path.cwd()))
+
+    @property
+    def policy(self) -> WorkspacePolicy:
+        root = None if self.root is None else self.cwd
+        return WorkspacePolicy(Mode(self.mode), root, None if self.shared else self.cwd)
 
     def load(self) -> Config:
         """Load the configuration for the root, not for the current directory. Prints warnings."""
@@ -72,61 +106,117 @@ class Wanted:
 
 
 @asynccontextmanager
-async def served_agent(wanted: Wanted, config: Config) -> AsyncIterator[AgentServer]:
-    """Build a runtime and its server. The end of the block closes both."""
+async def served_agent(wanted: Wanted, config: Config | None = None) -> AsyncIterator[AgentServer]:
+    """Build a runtime and its server. The end of the block closes both.
+
+    A mistake in the files of the default workspace raises here. A shared server has no default: it
+    opens its store, and reads the configuration of a root, when a connection needs them. `config`
+    is that of the default workspace, if it was read already.
+    """
     found = places.find()
-    async with _tools(config, found) as tools:
-        store = await Store.open(found.database)
+    store = Store(found.database)
+    answers = RememberedAnswers(store)
+    async with AsyncExitStack() as plugins:
+        making = _Making(wanted, found, answers, plugins, config)
+        workspaces = Workspaces(wanted.policy, answers, making.make)
+        server = AgentServer(
+            AgentRuntime(
+                store,
+                workspaces,
+                _models(wanted, found, store, config, plugins),
+                diagnostics=wanted.diagnostics,
+            )
+        )
         try:
-            server = AgentServer(await _runtime(wanted, config, found, store, tools))
-        except BaseException:
-            await store.close()
-            raise
-        try:
+            if not wanted.shared:
+                await server.runtime.open_workspace()
             yield server
         finally:
             await server.close()
 
 
-@asynccontextmanager
-async def _tools(config: Config, found: Places) -> AsyncIterator[ToolRegistry]:
-    """The built-in tools, and those of the configured plugins, which start when they are used."""
-    if not config.settings.agent.plugins:
-        yield ToolRegistry(BUILTIN_TOOLS)
-        return
-    from telex.agent.tools.plugins import PluginToolSource
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The configuration of one directory. Workspaces with an equal one are shared."""
 
-    async with plugin_supervisors(config, found) as supervisors:
-        yield ToolRegistry(BUILTIN_TOOLS, PluginToolSource(supervisors).named)
+    config: Config
+    layers: list[RuleLayer]
+    plugins: list[FoundPlugin]
+    warnings: list[str]
 
 
-async def _runtime(
-    wanted: Wanted, config: Config, found: Places, store: Store, tools: ToolRegistry
-) -> AgentRuntime:
-    sandbox = find_sandbox(wanted.cwd, wanted.root)
-    warn_about_confinement(found.state / NOT_HELD, Mode(wanted.mode))
-    redactor = redactor_of(config.settings)
-    surroundings = AgentContext(
-        sandbox,
-        wanted.cwd,
-        Path.home(),
-        OutputCache(found.state / "tool-output", redactor),
-        os.environ,
-        redactor,
-    )
-    project = _trusted(config.project_file)
-    permissions = WorkspacePermissions(
-        str(sandbox.root),
-        str(Path.home()),
-        Mode(wanted.mode),
-        _layers(config.user_file, project),
-        trusted=project is not None,
-        own=[str(place) for place in (found.config, found.data, found.state, found.runtime)],
-    )
-    await permissions.load(store)
-    return AgentRuntime(
-        store, surroundings, permissions, tools, _cores(wanted), diagnostics=wanted.diagnostics
-    )
+class _Making:
+    """Makes the workspaces of one server."""
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        found: Places,
+        answers: RememberedAnswers,
+        plugins: AsyncExitStack,
+        config: Config | None,
+    ) -> None:
+        self._wanted = wanted
+        self._found = found
+        self._answers = answers
+        self._plugins = plugins
+        self._config = config
+        """The configuration of the default workspace, which is made first."""
+        self._tools: list[tuple[_Read, ToolRegistry]] = []
+        self._warned = set(() if config is None else config.warnings)
+
+    async def make(self, place: Place) -> Workspace:
+        """Raises `InvalidRule`, `OutsideSandbox` and `ConfigError`."""
+        first, self._config = self._config, None
+        read = await run_in_thread(lambda _: self._read(place, first))
+        for warning in read.warnings:
+            if warning not in self._warned:
+                self._warned.add(warning)
+                warn(warning)
+        warn_about_confinement(self._found.state / NOT_HELD, place.mode)
+        redactor, home, found = redactor_of(read.config.settings), Path.home(), self._found
+        context = AgentContext(
+            Sandbox(Path(place.root)),
+            Path(place.cwd),
+            home,
+            OutputCache(found.state / "tool-output", redactor),
+            ContentStore(found.state / "file-versions", AGENT_UNDO_BYTES),
+            _images(found),
+            os.environ,
+            redactor,
+        )
+        permissions = WorkspacePermissions(
+            place.root,
+            str(home),
+            self._answers,
+            place.mode,
+            read.layers,
+            trusted=_trusted(read.config.project_file) is not None,
+            own=[str(own) for own in (found.config, found.data, found.state, found.runtime)],
+        )
+        return Workspace(place, context, Confirmer(permissions), self._tools_of(read), read)
+
+    def _read(self, place: Place, config: Config | None) -> _Read:
+        config = config or load(self._found, directory=Path(place.cwd), flags=self._wanted.flags)
+        layers = _layers(config.user_file, _trusted(config.project_file))
+        plugins, warnings = configured_plugins(config, self._found, Path(place.cwd))
+        return _Read(config, layers, plugins, [*config.warnings, *warnings])
+
+    def _tools_of(self, read: _Read) -> ToolRegistry:
+        """The built-in tools, and those of the configured plugins, which start when they are
+        used."""
+        if not read.config.settings.agent.plugins:
+            return ToolRegistry(BUILTIN_TOOLS)
+        for known, tools in self._tools:
+            if known == read:
+                return tools
+        from telex.agent.tools.plugins import PluginToolSource
+
+        supervisors = supervised(read.plugins, read.config)
+        self._plugins.push_async_callback(supervisors.close)
+        tools = ToolRegistry(BUILTIN_TOOLS, PluginToolSource(supervisors))
+        self._tools.append((read, tools))
+        return tools
 
 
 def warn_about_confinement(seen: Path, mode: Mode, kernel: Kernel | None = None) -> None:
@@ -145,11 +235,53 @@ def warn_about_confinement(seen: Path, mode: Mode, kernel: Kernel | None = None)
     write_private(seen, text.encode())
 
 
-def _cores(wanted: Wanted) -> dict[str, Core]:
-    cores: list[Core] = [BuiltinCore()]
-    if wanted.script is not None:
-        cores.insert(0, read_script(wanted.script))
-    return {core.name: core for core in cores}
+def _models(
+    wanted: Wanted, found: Places, store: Store, config: Config | None, closing: AsyncExitStack
+) -> ModelCatalogue:
+    """The script, the language models and the builtin core. The models are looked for when the
+    first run begins."""
+    script = None if wanted.script is None else read_script(wanted.script)
+    settings = (config or load(found, directory=wanted.cwd, flags=wanted.flags)).settings
+
+    async def discover() -> list[ModelChoice]:
+        builtin: list[Core] = [BuiltinCore()] if script is None else [script, BuiltinCore()]
+        choices = [ModelChoice(BUILTIN, core) for core in builtin]
+        if script is not None or settings.agent.model == BUILTIN:
+            return choices
+        return [*await _language_models(wanted, found, settings, closing), *choices]
+
+    return ModelCatalogue(store, discover, lambda: KeyFile(found.keys).remove())
+
+
+async def _language_models(
+    wanted: Wanted, found: Places, settings: Settings, closing: AsyncExitStack
+) -> list[ModelChoice]:
+    """Find the models; the default first. Raises `ConfigError`."""
+    registry = ModelRegistry(settings.models, found.keys, load_image=image_loader(_images(found)))
+    closing.push_async_callback(registry.aclose)
+    models = list((await registry.find()).models)
+    if name := settings.agent.model:
+        models.sort(key=lambda model: model.name != name)
+        if not models or models[0].name != name:
+            raise WrongValue(f"agent.model: there is no model {name}; see: telex agent models")
+    bounds = RunBounds(wanted.max_steps or AGENT_MODEL_STEPS, wanted.max_tokens, wanted.max_cost)
+    return [
+        ModelChoice(
+            model.provider,
+            ModelCore(
+                RegisteredModel(registry, model),
+                model.provider,
+                model.cost_usd,
+                bounds=bounds,
+                attempts=MODEL_ATTEMPTS,
+            ),
+        )
+        for model in models
+    ]
+
+
+def _images(found: Places) -> ContentStore:
+    return ContentStore(found.state / "images", AGENT_IMAGES_BYTES)
 
 
 def _trusted(project: ProjectFile | None) -> ProjectFile | None:
@@ -178,28 +310,41 @@ def _layer(name: str, content: bytes, path: Path) -> RuleLayer:
 # The plugins whose tools the agent has, as the configuration names them.
 
 
-def plugin_supervisors(config: Config, places: Places) -> PluginSupervisors:
-    """The supervisors of the configured plugins, which the caller closes. No plugin is started yet.
-    A plugin that is missing or not allowed is left out, with a warning."""
-    there = {one.name: one for one in discovery.find(places, os.environ, Path.cwd()).found}
-    used = []
+def configured_plugins(
+    config: Config, places: Places, directory: Path
+) -> tuple[list[FoundPlugin], list[str]]:
+    """Find the configured plugins. A plugin that is missing or not allowed is left out, with a
+    warning."""
+    if not config.settings.agent.plugins:
+        return [], []
+    there = {one.name: one for one in discovery.find(places, os.environ, directory).found}
+    used, warnings = [], []
     for name in dict.fromkeys(config.settings.agent.plugins):
         if (found := there.get(name)) is None:
-            warn(f"agent.plugins: there is no plugin {name}; see: telex plugin list")
+            warnings.append(f"agent.plugins: there is no plugin {name}; see: telex plugin list")
         elif found.refusal is not None:
-            warn(f"agent.plugins: {name} is not run: {found.refusal}")
+            warnings.append(f"agent.plugins: {name} is not run: {found.refusal}")
         else:
             used.append(found)
+    return used, warnings
+
+
+def supervised(plugins: list[FoundPlugin], config: Config) -> PluginSupervisors:
+    """The supervisors of plugins, which the caller closes. No plugin is started yet."""
     host = Host(redactor_of(config.settings), config.settings.logging.level, sections_of(config))
-    return PluginSupervisors(used, host.settings(explain))
+    return PluginSupervisors(plugins, host.settings(explain))
 
 
-# An agent behind its listeners.
+# An agent on standard input and output.
 
 
-async def serve_agent(wanted: Wanted, listeners: Listeners) -> None:
-    """End the runs before the listeners close, so that every client receives how they ended."""
+async def serve_agent(wanted: Wanted) -> None:
+    """Serve standard input and output. The runs end before the channel closes, so that the client
+    receives how they ended."""
     config = wanted.load()
     log_to_stderr(config.settings.logging.level, redactor_of(config.settings))
     async with served_agent(wanted, config) as server:
-        await serve_until_stopped("agent", server.converse, listeners, stopping=server.close)
+        conversations = Conversations(server.converse)
+        await serve_until_stopped(
+            conversations, Listeners(), asyncio.Event(), stopping=server.close
+        )

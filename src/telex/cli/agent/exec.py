@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from telex.cli.agent.runtime_options import behaving
+from telex.cli.agent import behaving
 
 if TYPE_CHECKING:
     from telex.cli.agent.composition import Wanted
@@ -26,15 +26,15 @@ notification as a line of JSON. Ctrl-C cancels the run. A TEXT of `-` is read fr
   telex agent exec --json "run make test" | jq .
   telex agent exec --last "and now this"
 
-The exit code is 0 when the run completed, 1 when it failed or its last step did, 130 when it was
-cancelled.
+The exit code is 0 when the run completed, 1 when it failed or its last step did, 4 when the last
+step was not permitted, 130 when it was cancelled.
 """
 
 
 @click.command(help=HELP)
 @click.option("--json", "as_json", is_flag=True, help="Print each notification as a line of JSON.")
 @click.option("--session", metavar="ID", help="Continue this session.")
-@click.option("--last", is_flag=True, help="Continue the session that was used last.")
+@click.option("--last", is_flag=True, help="Continue the session used last in this root.")
 @behaving
 @click.argument("text")
 @click.pass_context

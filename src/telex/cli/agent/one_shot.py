@@ -250,7 +250,7 @@ class Said:
     text: str
     session: str | None = None
     last: bool = False
-    """Continue the session that was used last."""
+    """Continue the session that was used last in this workspace."""
     as_json: bool = False
     may_ask: bool = False
 
@@ -276,21 +276,23 @@ def _hint(said: Said) -> str:
 
 
 async def _last_session(agent: AsyncAgent) -> str | None:
-    """The session that was used last; None where nothing is stored."""
-    listed = await agent.session_list(limit=1)
+    """The session that was used last in this workspace; None where nothing is stored."""
+    listed = await agent.session_list(limit=1, scope="current_workspace")
     return listed.sessions[0].session_id if listed.sessions else None
 
 
 async def _print_run(run: AsyncRun, printer: Printer) -> int:
     """Print a run to its end. Returns the exit code."""
-    last_step_failed = False
+    last_step, denied = 0, False
     async for message in run.messages():
         printer.received(message)
         match message:
+            case RunEvent(event=ToolResultEvent(result=result, is_error=is_error)):
+                denied = is_error and result.startswith(DENIED)
             case RunEvent(event=StepCompleteEvent(status=status)):
-                last_step_failed = status == "error"
-    if run.status == "completed" and last_step_failed:
-        return 1
+                last_step = 0 if status != "error" else 4 if denied else 1
+    if run.status == "completed" and last_step:
+        return last_step
     return _CODES[run.status]
 
 

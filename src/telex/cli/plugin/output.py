@@ -13,7 +13,6 @@ from telex.cli.console import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from telex.plugins.protocol import ProgressNotice
     from telex.redaction import Redactor
@@ -113,12 +112,7 @@ class Saying(logging.Handler):
         _THEIRS.setLevel(min(logging.INFO, self._own_level))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _OURS.removeHandler(self)
         for logger, level in zip((_OURS, _THEIRS), self._before, strict=True):
             logger.setLevel(level)

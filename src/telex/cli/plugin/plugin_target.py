@@ -28,9 +28,13 @@ if TYPE_CHECKING:
 
 
 class NotUsable(click.ClickException):
-    """A plugin that does not exist, may not be run, or does not start."""
+    """A plugin that does not exist or does not start."""
 
-    exit_code = 3
+
+class NotAllowed(NotUsable):
+    """A plugin that exists and may not be run, for example because it is not trusted."""
+
+    exit_code = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ def plugin(name: str) -> FoundPlugin:
         meant = f"; did you mean {near}?" if near else "; see: telex plugin list"
         raise NotUsable(f"there is no plugin {name}{meant}")
     if found.refusal is not None:
-        raise NotUsable(f"the plugin {name} is not run: {found.refusal}")
+        raise NotAllowed(f"the plugin {name} is not run: {found.refusal}")
     return found
 
 

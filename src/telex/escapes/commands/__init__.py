@@ -16,7 +16,6 @@ from telex.escapes.commands import (
     core,
     cursor,
     dec_modes,
-    event_types,
     screen_content,
     style,
     terminal_extensions,
@@ -69,7 +68,7 @@ COMMANDS: Final[dict[str, EscapeCommand]] = {
         _BATCH,
     )
 }
-EVENTS: Final[dict[str, EscapeEvent]] = {event.name: event for event in event_types.EVENTS}
+EVENTS: Final[dict[str, EscapeEvent]] = {event.name: event for event in core.EVENTS}
 LIFTS: Final[dict[bytes, Lift]] = {
     key: lift for topic in _TOPICS for key, lift in topic.LIFTS.items()
 }

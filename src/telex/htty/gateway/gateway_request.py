@@ -1,6 +1,6 @@
 """One HTTP request of a browser to a page: forwarded to the program, or answered with an error.
 
-`GatewayRequest` is the common part of HTTP and WebSocket (`websocket_tunnel`): find the program,
+`GatewayRequest` is the common part of HTTP and WebSocket (`gateway`): find the program,
 wait for a stream and for the response, each with a deadline, and free the stream in every case.
 `ForwardedRequest` is HTTP. Bodies are never buffered: the program's waits in its HTTP/2 window
 until the browser has read the previous data, and the browser's waits in its socket until the

@@ -48,13 +48,11 @@ from h2.events import (
 from h2.exceptions import NoAvailableStreamIDError
 
 from telex.htty import limits
-from telex.htty.byte_stream import ByteStream
 from telex.htty.errors import BadHeaders, ConnectionOver
 from telex.htty.h2.header_fields import Headers
-from telex.htty.h2.http2_flow import Http2Writer, StallWatch, StreamSlots
 from telex.htty.h2.http2_frames import ALL_STREAMS
 from telex.htty.h2.http2_state import Http2Side, Http2State, ProtocolViolation
-from telex.htty.h2.http_stream import HttpStream
+from telex.htty.h2.http_stream import ByteStream, Http2Writer, HttpStream, StallWatch, StreamSlots
 from telex.transports.channels import printable
 
 _DRAIN = b"farewell"

@@ -35,7 +35,6 @@ from telex.wire.events import Claimed, Fault, Visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from types import TracebackType
 
     from telex.wire.events import Event
 
@@ -87,12 +86,7 @@ class CommandStream:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()
         try:
             await self._peer.close()

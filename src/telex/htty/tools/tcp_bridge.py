@@ -18,9 +18,8 @@ from telex.processes.spawn import StartFailed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
-    from types import TracebackType
 
-    from telex.htty.byte_stream import ByteStream
+    from telex.htty.h2.http_stream import ByteStream
 
 
 class NotLoopback(Exception):
@@ -132,12 +131,7 @@ class Bridge:
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._server.close()
         for task in self._tasks:
             task.cancel()

@@ -2,7 +2,7 @@
 
     report     clauses, outcomes and the grade (pure)
     bench      the processes that clauses test, and what is known of them
-    handshake_clauses, message_clauses, feature_clauses, shutdown_clauses
+    lifecycle_clauses, message_clauses, feature_clauses
 
 The check runs no command or task of the plugin, except the command that the person names. A failed
 clause has what was observed and advice for the author.
@@ -15,13 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from telex.plugins import protocol as spec
-from telex.plugins.check import (
-    feature_clauses,
-    handshake_clauses,
-    message_clauses,
-    shutdown_clauses,
-)
 from telex.plugins.check.bench import Bench
+from telex.plugins.check.feature_clauses import FEATURES
+from telex.plugins.check.lifecycle_clauses import ENDING, STARTING
+from telex.plugins.check.message_clauses import MESSAGES
 from telex.plugins.check.report import (
     CheckReport,
     Clause,
@@ -37,16 +34,7 @@ from telex.processes.spawn import StartFailed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-CLAUSES: Final[Sequence[Clause]] = tuple(
-    clause
-    for chapter in (
-        handshake_clauses,
-        message_clauses,
-        feature_clauses,
-        shutdown_clauses,
-    )
-    for clause in chapter.CLAUSES.all
-)
+CLAUSES: Final[Sequence[Clause]] = (*STARTING.all, *MESSAGES.all, *FEATURES.all, *ENDING.all)
 
 
 async def check(

@@ -272,6 +272,12 @@ def frame(content: object) -> bytes:
     return encode(json.dumps(content, ensure_ascii=False).encode())
 
 
+def expect_code(code: int, wanted: int) -> None:
+    """Raise ClauseBroken for another code."""
+    if code != wanted:
+        raise ClauseBroken(f"the code was {code} instead of {wanted}")
+
+
 def checked(answer: Message) -> Message:
     """Return a response if it is valid; a null member means absent. Raises ClauseBroken."""
     if answer.get("jsonrpc") != "2.0":

@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from telex.plugins import protocol as spec
+from telex.plugins.check.bench import expect_code
 from telex.plugins.check.report import ClauseBroken, Clauses, ClauseUntried
 from telex.plugins.handshake import without_nulls
 
 if TYPE_CHECKING:
     from telex.plugins.check.bench import Bench, CheckedProcess, Message
 
-CLAUSES: Final = Clauses()
+FEATURES: Final = Clauses()
 UNKNOWN_NAME: Final = "telex-check"
 """A name that no command, task or tool has."""
 _RUN: Final = "name a command that may be run, with --run, to try it"
 
 
-@CLAUSES.must(
+@FEATURES.must(
     "command.unknown",
     "An unknown command is refused.",
     "Answer with error -32002, or -32001 if you speak generation B.",
@@ -31,7 +32,7 @@ async def refuses_unknown_commands(bench: Bench) -> None:
     await _request_unknown_command(bench)
 
 
-@CLAUSES.should(
+@FEATURES.should(
     "command.unknown.code",
     "An unknown command is refused with error -32002 (generation B: -32001).",
     "Use this code, so that a host can show its own message.",
@@ -39,10 +40,10 @@ async def refuses_unknown_commands(bench: Bench) -> None:
 async def refuses_commands_with_the_code(bench: Bench) -> None:
     if not bench.known().commands:
         raise ClauseUntried("it has no commands")
-    _expect(await _request_unknown_command(bench), bench.number(spec.INVALID_COMMAND))
+    expect_code(await _request_unknown_command(bench), bench.number(spec.INVALID_COMMAND))
 
 
-@CLAUSES.must(
+@FEATURES.must(
     "task.unknown",
     "A task of an unknown type is refused.",
     "Answer `validateTask` and `runTask` with an error for an unknown type.",
@@ -54,7 +55,7 @@ async def refuses_unknown_tasks(bench: Bench) -> None:
     await subject.refusal("runTask", params)
 
 
-@CLAUSES.must(
+@FEATURES.must(
     "run",
     "The command that was named runs.",
     "See the answer, and the plugin's standard error.",
@@ -63,7 +64,7 @@ async def runs(bench: Bench) -> None:
     await _run_command(bench, await bench.ready())
 
 
-@CLAUSES.must(
+@FEATURES.must(
     "progress",
     "Its progress notifications have the request's token, and come before the response.",
     "Send $/progress with the request's `progressToken`, and only if it has one.",
@@ -81,7 +82,7 @@ async def sends_progress(bench: Bench) -> None:
             raise ClauseBroken("it sent progress with another token")
 
 
-@CLAUSES.must(
+@FEATURES.must(
     "progress.unasked",
     "It sends no progress for a request without a token.",
     "Send $/progress only if the request has a `progressToken`.",
@@ -95,7 +96,7 @@ async def sends_no_progress_without_a_token(bench: Bench) -> None:
         raise ClauseBroken("it sent progress for a request without a token")
 
 
-@CLAUSES.must(
+@FEATURES.must(
     "cancel.unknown",
     "A cancel of an unknown request is ignored.",
     "$/cancelRequest is a notification: never answer it, and ignore one that comes too late.",
@@ -110,7 +111,7 @@ async def ignores_late_cancels(bench: Bench) -> None:
         raise ClauseBroken("it answered a cancel")
 
 
-@CLAUSES.must(
+@FEATURES.must(
     "cancel",
     "A cancelled request is answered once, and soon, with error -32800.",
     "Stop the work when $/cancelRequest has its id, and answer with -32800.",
@@ -125,13 +126,13 @@ async def can_be_cancelled(bench: Bench) -> None:
     answer = await subject.answer(cancelled, "a cancelled command")
     if answer.get("error") is None:
         raise ClauseUntried(f"{bench.command} finished before it could be cancelled")
-    _expect(answer["error"]["code"], spec.CANCELLED)
+    expect_code(answer["error"]["code"], spec.CANCELLED)
     await subject.alive()
     if subject.answers_to(cancelled) != 1:
         raise ClauseBroken("it answered more than once")
 
 
-@CLAUSES.must(
+@FEATURES.must(
     "tools.list",
     "`tools/list` returns its tools, each with the schema of an object.",
     'Answer {"tools": [{"name", "description", "inputSchema": {"type": "object", …}}]}.',
@@ -144,7 +145,7 @@ async def lists_tools(bench: Bench) -> None:
             raise ClauseBroken(f"the inputSchema of {tool.name} is not of an object")
 
 
-@CLAUSES.must(
+@FEATURES.must(
     "tools.unknown",
     "An unknown tool is refused.",
     "Answer with error -32602, or with a result that has `isError`.",
@@ -159,7 +160,7 @@ async def refuses_unknown_tools(bench: Bench) -> None:
         raise ClauseBroken("it answered with a result")
 
 
-@CLAUSES.must(
+@FEATURES.must(
     "log",
     "Its log records have a level and a text.",
     'Send {"level": "info", "msg": "…", "fields": {…}} as the params of `log`.',
@@ -214,8 +215,3 @@ def _converted(kind: type[Any], value: object) -> Any:
         return msgspec.convert(without_nulls(value), kind)
     except msgspec.ValidationError as error:
         raise ClauseBroken(f"it does not have the right form: {error}") from None
-
-
-def _expect(code: int, wanted: int) -> None:
-    if code != wanted:
-        raise ClauseBroken(f"the code was {code} instead of {wanted}")

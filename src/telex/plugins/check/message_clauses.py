@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from telex.plugins.check.bench import METHOD_NOT_FOUND, UNKNOWN, frame, message
+from telex.plugins.check.bench import METHOD_NOT_FOUND, UNKNOWN, expect_code, frame, message
 from telex.plugins.check.report import ClauseBroken, Clauses
 from telex.wire.content_length import encode
 
@@ -15,24 +15,22 @@ if TYPE_CHECKING:
     from telex.plugins.check.bench import Bench, Message
 
 
-CLAUSES: Final = Clauses()
+MESSAGES: Final = Clauses()
 AT_ONCE: Final = 32
 """Requests in flight together: more than a person ever causes."""
 _ECHO: Final = "Copy the id of the request into the response, without converting it."
 
 
-@CLAUSES.must(
+@MESSAGES.must(
     "method.unknown",
     "An unknown method is answered with error -32601.",
     "Answer every request, also one with an unknown method: this is the code for it.",
 )
 async def does_not_know_the_method(bench: Bench) -> None:
-    code = await (await bench.ready()).refusal(UNKNOWN)
-    if code != METHOD_NOT_FOUND:
-        raise ClauseBroken(f"the code was {code}")
+    expect_code(await (await bench.ready()).refusal(UNKNOWN), METHOD_NOT_FOUND)
 
 
-@CLAUSES.must(
+@MESSAGES.must(
     "notification.unknown",
     "An unknown notification is ignored.",
     "A message without an id is never answered, not even with an error.",
@@ -47,7 +45,7 @@ async def ignores_notifications(bench: Bench) -> None:
         raise ClauseBroken("it answered a notification")
 
 
-@CLAUSES.must(
+@MESSAGES.must(
     "response.unknown",
     "A response to a request that it never sent is ignored.",
     "A message without a method is a response. Ignore it unless its id is of a request of yours.",
@@ -62,7 +60,7 @@ async def ignores_responses(bench: Bench) -> None:
         raise ClauseBroken("it answered a response")
 
 
-@CLAUSES.must(
+@MESSAGES.must(
     "params.null",
     "`params` may be null, an object, an array, or absent.",
     "Do not read members of params before you know that it is an object.",
@@ -76,19 +74,19 @@ async def accepts_any_params(bench: Bench) -> None:
         await subject.answer(sent, f"a request with {params or 'no params'}")
 
 
-@CLAUSES.must("id.string", "A string may be the id of a request.", _ECHO)
+@MESSAGES.must("id.string", "A string may be the id of a request.", _ECHO)
 async def accepts_string_ids(bench: Bench) -> None:
     await (await bench.ready()).request(UNKNOWN, id="one")
 
 
-@CLAUSES.must("id.type", 'The response has the id of the request: 1 is not "1".', _ECHO)
+@MESSAGES.must("id.type", 'The response has the id of the request: 1 is not "1".', _ECHO)
 async def keeps_the_type_of_ids(bench: Bench) -> None:
     subject = await bench.ready()
     for id in (7_000_001, "7000001", 0, "", "1.0"):
         await subject.request(UNKNOWN, id=id)
 
 
-@CLAUSES.should(
+@MESSAGES.should(
     "id.any",
     "Ids may be large, negative, or contain any character.",
     _ECHO,
@@ -99,7 +97,7 @@ async def keeps_unusual_ids(bench: Bench) -> None:
         await subject.request(UNKNOWN, id=id)
 
 
-@CLAUSES.must(
+@MESSAGES.must(
     "envelope.unknown-members",
     "It tolerates unknown members of the message, in any order.",
     "Read the members by name, not by position, and ignore the rest.",
@@ -113,7 +111,7 @@ async def tolerates_more_in_the_envelope(bench: Bench) -> None:
     await subject.answer(sent, "a request whose params have an id and a method")
 
 
-@CLAUSES.must(
+@MESSAGES.must(
     "concurrent",
     "Of many requests at once, each is answered once.",
     "Write each message at once, under a lock if there are threads, and answer every request.",
@@ -138,7 +136,7 @@ _LENGTH: Final = (
 )
 
 
-@CLAUSES.must("frame.split", "A message may arrive byte by byte.", _LENGTH)
+@MESSAGES.must("frame.split", "A message may arrive byte by byte.", _LENGTH)
 async def reads_bytes(bench: Bench) -> None:
     subject = await bench.ready()
     sent = subject.new_id()
@@ -147,7 +145,7 @@ async def reads_bytes(bench: Bench) -> None:
     await subject.answer(sent, "a message in pieces")
 
 
-@CLAUSES.must(
+@MESSAGES.must(
     "frame.joined",
     "Several messages may arrive in one piece.",
     "Keep the bytes that you read after the end of a message: they start the next message.",
@@ -164,7 +162,7 @@ async def reads_joined(bench: Bench) -> None:
     await subject.answer(second, "the second of two messages in one piece")
 
 
-@CLAUSES.must("frame.large", f"A message may have {LARGE // 1024} KiB.", _LENGTH)
+@MESSAGES.must("frame.large", f"A message may have {LARGE // 1024} KiB.", _LENGTH)
 async def reads_large(bench: Bench) -> None:
     subject = await bench.ready()
     sent = subject.new_id()
@@ -172,7 +170,7 @@ async def reads_large(bench: Bench) -> None:
     await subject.answer(sent, "a large message")
 
 
-@CLAUSES.must(
+@MESSAGES.must(
     "frame.bytes",
     "Content-Length counts bytes, and the content is UTF-8.",
     "Count the bytes after encoding, in both directions.",
@@ -186,7 +184,7 @@ async def counts_bytes(bench: Bench) -> None:
     await subject.answer(after, "the message after one beyond ASCII")
 
 
-@CLAUSES.must(
+@MESSAGES.must(
     "frame.fields",
     "Other header fields are tolerated, and names may be in upper or lower case.",
     "Read header lines up to the empty line, and use the line with Content-Length.",
@@ -206,7 +204,7 @@ async def reads_fields(bench: Bench) -> None:
         await subject.answer(sent, f"a message whose header begins {written.splitlines()[0]!r}")
 
 
-@CLAUSES.must(
+@MESSAGES.must(
     "broken.json",
     "It continues after content that is not JSON.",
     "Catch the parser's error; the next frame is not affected.",
@@ -217,7 +215,7 @@ async def survives_invalid_json(bench: Bench) -> None:
     await subject.alive()
 
 
-@CLAUSES.should(
+@MESSAGES.should(
     "broken.json.code",
     "Content that is not JSON is answered with error -32700 and a null id.",
     'Answer {"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": …}}.',
@@ -226,7 +224,7 @@ async def answers_invalid_json_with_the_code(bench: Bench) -> None:
     await _expect_error(bench, b"{not json}", PARSE_ERROR)
 
 
-@CLAUSES.must(
+@MESSAGES.must(
     "broken.message",
     "It continues after JSON that is no message.",
     "Check that the content is an object with a method before you use it.",
@@ -238,7 +236,7 @@ async def survives_invalid_messages(bench: Bench) -> None:
     await subject.alive()
 
 
-@CLAUSES.should(
+@MESSAGES.should(
     "broken.message.code",
     "JSON that is no message is answered with error -32600.",
     "Answer with the id if there is one, otherwise with null.",
@@ -247,7 +245,7 @@ async def answers_invalid_messages_with_the_code(bench: Bench) -> None:
     await _expect_error(bench, b"42", INVALID_REQUEST)
 
 
-@CLAUSES.should(
+@MESSAGES.should(
     "broken.header",
     "It continues after a header without a Content-Length.",
     "Skip to the next line that begins with Content-Length. (To exit is better than to hang.)",
@@ -270,5 +268,4 @@ async def _expect_error(bench: Bench, body: bytes, code: int) -> None:
     errors = [received["error"] for received in subject.received[before:] if is_error(received)]
     if not errors:
         raise ClauseBroken("it was not answered")
-    if errors[0].get("code") != code:
-        raise ClauseBroken(f"the code was {errors[0].get('code')} instead of {code}")
+    expect_code(errors[0].get("code"), code)

@@ -20,8 +20,8 @@ it receives the call. `async def` functions run in the event loop, `def` functio
     plugin       `Plugin` and `Group`: decorators for commands, tasks and tools, and `run`
     calls        the call that a function serves, and the exceptions it may raise
     signature    a function's parameters as configuration and as JSON Schema (pure)
-    server       the protocol's methods, and the process that serves them
-    log_handler  records of the `logging` module as `log` notifications
+    server       the protocol's methods, and the process that serves them; `plugin_logs` of
+                 `telex.plugins` sends records of the `logging` module
 
 A plugin's author needs nothing else of telex. The host's side is `telex.plugins.client`.
 """

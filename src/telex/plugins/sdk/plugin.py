@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Generic, NoReturn, TypeVar, overload
 
 import msgspec
@@ -34,15 +34,11 @@ class DeclaredFunction:
     usage: str | None = None
 
 
-@dataclass(slots=True)
-class Group:
-    """A group of commands: `telex plugin run NAME remote.add`."""
+class _Commands:
+    """Commands and groups by their names: those of a plugin, or of a group."""
 
-    __module__ = "telex.plugins.sdk"
-
-    name: str
-    description: str | None = None
-    _members: dict[str, DeclaredFunction | Group] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._members: dict[str, DeclaredFunction | Group] = {}
 
     def command(
         self,
@@ -75,7 +71,7 @@ class Group:
         return add
 
     def group(self, name: str, *, description: str | None = None) -> Group:
-        """Declare a group within this one.
+        """Declare a group of commands.
 
         Args:
             name: The name of the group.
@@ -106,7 +102,18 @@ class Group:
         return next((one for one in named if name in one.aliases), None)
 
 
-class Plugin(Generic[C]):
+class Group(_Commands):
+    """A group of commands: `telex plugin run NAME remote.add`."""
+
+    __module__ = "telex.plugins.sdk"
+
+    def __init__(self, name: str, description: str | None = None) -> None:
+        super().__init__()
+        self.name = name
+        self.description = description
+
+
+class Plugin(_Commands, Generic[C]):
     """One plugin. The argument `config`, a msgspec Struct, declares the plugin's own configuration;
     `plugin.config` then has its values."""
 
@@ -139,12 +146,12 @@ class Plugin(Generic[C]):
         description: str | None = None,
         config: Any = None,
     ) -> None:
+        super().__init__()
         check_name(name)
         self.name = name
         self.version = version
         self.description = description
         self.shape: type[msgspec.Struct] | None = config
-        self.commands = Group("")
         self.tasks: dict[str, DeclaredFunction] = {}
         self.validators: dict[str, Signature] = {}
         self.tools: dict[str, DeclaredFunction] = {}
@@ -163,36 +170,6 @@ class Plugin(Generic[C]):
     def _configure(self, config: Any) -> None:
         """From the server: set the configuration."""
         self._config = config
-
-    def command(
-        self,
-        name: str | None = None,
-        *,
-        description: str | None = None,
-        usage: str | None = None,
-        aliases: tuple[str, ...] = (),
-    ) -> Callable[[F], F]:
-        """Declare a command.
-
-        Args:
-            name: By default the name of the function.
-            description: By default the first line of the docstring.
-            usage: How the command is called, for its help.
-            aliases: Other names.
-
-        Returns:
-            A decorator for the function that runs the command.
-        """
-        return self.commands.command(name, description=description, usage=usage, aliases=aliases)
-
-    def group(self, name: str, *, description: str | None = None) -> Group:
-        """Declare a group of commands.
-
-        Args:
-            name: The name of the group.
-            description: A line for its help.
-        """
-        return self.commands.group(name, description=description)
 
     def task(self, name: str | None = None, *, description: str | None = None) -> Callable[[F], F]:
         """Declare a type of task. Its configuration is checked against the function's types; see
@@ -275,7 +252,7 @@ class Plugin(Generic[C]):
             self.version or "0",
             self.description,
             configs=struct_configs(self.shape) if self.shape is not None else None,
-            commands=self.commands._entries() or None,
+            commands=self._entries() or None,
             tasks=[_task_entry(one) for one in self.tasks.values()] or None,
             capabilities=self._capabilities() if capable else None,
         )

@@ -28,8 +28,8 @@ from telex.plugins import limits
 from telex.plugins import protocol as spec
 from telex.plugins.dialect import CODES
 from telex.plugins.handshake import PROTOCOL_NAMES, without_nulls
+from telex.plugins.plugin_logs import HostLogHandler, install_log_handler
 from telex.plugins.sdk.calls import Call, CommandCall, Failed, InvalidConfig, TaskCall, ToolCall
-from telex.plugins.sdk.log_handler import HostLogHandler, install_log_handler
 from telex.plugins.sdk.plugin import Group, tools_of
 from telex.plugins.sdk.signature import configured_struct, values_of
 from telex.rpc import limits as rpc_limits
@@ -247,7 +247,7 @@ class SdkServer:
             raise RpcError(spec.INVALID_CONFIG, f"{self._plugin.name}: {error}") from None
 
     def _command(self, name: str) -> DeclaredFunction:
-        found = self._plugin.commands._find(name)
+        found = self._plugin._find(name)
         if found is None:
             raise self._error(spec.INVALID_COMMAND, f"There is no command {name}.")
         if isinstance(found, Group):

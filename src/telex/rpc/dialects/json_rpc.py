@@ -78,15 +78,11 @@ class _Answered(Struct, omit_defaults=True, tag_field="jsonrpc", tag="2.0"):
     error: _Error | UnsetType = UNSET
 
 
-class _CancelParams(Struct):
-    id: int | float | str
-
-
 _NULL = Raw(b"null")
 _one = msgspec.json.Decoder(_Envelope)
 _loose = msgspec.json.Decoder()
 _several = msgspec.json.Decoder(list[Raw])
-_cancel_params = msgspec.json.Decoder(_CancelParams)
+_cancel_params = msgspec.json.Decoder(dict[str, Any])
 _encode = msgspec.json.Encoder().encode
 
 
@@ -100,6 +96,8 @@ class JsonRpc:
     null_ids: bool = True
     """Whether a request may have `"id": null`, which makes it a notification."""
     cancel_method: str | None = None
+    cancel_member: str = "id"
+    """The parameter of the cancel method that has the id of the request."""
     id_prefix: str = ""
     """Prefix of this side's own ids; without one the ids are integers."""
     default_timeout: float | None = None
@@ -129,7 +127,7 @@ class JsonRpc:
             case Failure(id, problem):
                 return _Answered(id, error=self._error(problem))
             case Cancel(id) if self.cancel_method is not None:
-                return _Asked(self.cancel_method, UNSET, _CancelParams(id))
+                return _Asked(self.cancel_method, UNSET, {self.cancel_member: id})
             case Part() | Reply() | Cancel():
                 raise ValueError(f"JSON-RPC cannot express {message}")
 
@@ -189,7 +187,7 @@ class JsonRpc:
                 return _invalid("The member `params` is neither an object nor an array.", id)
             params = UNSET
         if method == self.cancel_method:
-            return _cancelled(params)
+            return _cancelled(params, self.cancel_member)
         return Notification(method, params) if id is None else Request(id, method, params)
 
     def answer_to(self, fault: Fault) -> Failure | None:
@@ -222,15 +220,15 @@ def _is_null(value: Raw) -> bool:
     return bytes(value) == b"null"
 
 
-def _cancelled(params: Raw | UnsetType) -> Message | Malformed:
+def _cancelled(params: Raw | UnsetType, member: str) -> Message | Malformed:
     try:
-        id = _cancel_params.decode(params if isinstance(params, Raw) else b"{}").id
+        id = _cancel_params.decode(params if isinstance(params, Raw) else b"{}").get(member)
     except msgspec.DecodeError as error:
         return Malformed(Problem.of(Condition.PARAMS, str(error)))
-    if isinstance(id, float) and (whole := _whole(id)) is not None:
-        id = whole
     if isinstance(id, float):
-        return Malformed(Problem.of(Condition.PARAMS, f"The id {id!r} is not an integer."))
+        id = _whole(id)
+    if not isinstance(id, (int, str)) or isinstance(id, bool):
+        return Malformed(Problem.of(Condition.PARAMS, f"The member `{member}` is not an id."))
     return Cancel(id)
 
 

@@ -2,7 +2,8 @@
 
 The box drawing of a font has gaps wherever a cell is not as high as the font expects, so these
 characters are drawn here, in the same way for every kind of picture: box drawing (U+2500), block
-elements (U+2580), braille (U+2800), sextants (U+1FB00) and the four Powerline arrows (U+E0B0).
+elements (U+2580), braille (U+2800), sextants (U+1FB00), the four Powerline arrows (U+E0B0), and a
+few signs that programs use and free fonts lack.
 Coordinates are whole pixels of one cell, from its top left; a stroke that reaches an edge has the
 same position and thickness there in every character.
 
@@ -77,7 +78,8 @@ def is_drawn(text: str) -> bool:
         return False
     point = ord(text)
     return (
-        0x2500 <= point <= 0x259F
+        point in _SIGNS
+        or 0x2500 <= point <= 0x259F
         or 0x2800 <= point <= 0x28FF
         or 0x1FB00 <= point <= 0x1FB3B
         or 0xE0B0 <= point <= 0xE0B3
@@ -88,6 +90,8 @@ def is_drawn(text: str) -> bool:
 def shapes(char: str, frame: CellBox) -> tuple[Shape, ...]:
     """Return the shapes of a character for which `is_drawn` is true."""
     point = ord(char)
+    if point in _SIGNS:
+        return tuple(_sign(_SIGNS[point], frame))
     if point < 0x2580:
         return tuple(_box(char, frame))
     if point < 0x25A0:
@@ -292,6 +296,38 @@ def _braille(point: int, frame: CellBox) -> list[Shape]:
             top = (2 * row + 1) * frame.height // 8 - size // 2
             rects.append(Rect(left, top, left + size, top + size))
     return rects
+
+
+_SIGNS: Final = {
+    0x23BA: "scan 0", 0x23BB: "scan 1", 0x23BC: "scan 3", 0x23BD: "scan 4",
+    0x23F4: "left", 0x23F5: "right", 0x23F6: "up", 0x23F7: "down", 0x23BF: "corner", 0x2B58: "ring",
+}  # fmt: skip
+"""The scan lines of a terminal's line drawing, of which the middle one is box drawing; triangles;
+the corner before the output of a command; the circle in the title of a Textual program."""
+
+
+def _sign(name: str, frame: CellBox) -> list[Shape]:
+    width, height, light = frame.width, frame.height, frame.light
+    x, y, size = width / 2, height / 2, width / 2
+    if name.startswith("scan"):
+        top = (height - light) * int(name[-1]) // 4
+        return [Rect(0, top, width, top + light)]
+    if name == "corner":
+        [(x0, x1)] = frame.strokes(width, Weight.LIGHT)
+        bottom = height * 3 // 4
+        return [Rect(x0, 0, x1, bottom), Rect(x0, bottom - light, width, bottom)]
+    if name == "ring":
+        turns = [step * math.pi / 32 for step in range(65)]
+        outer, inner = (
+            [(x + far * math.cos(turn), y + far * math.sin(turn)) for turn in turns]
+            for far in (size, size - 1.5 * light)
+        )
+        return [Polygon((*outer, *reversed(inner)))]
+    across, along = (-size, size), (size * 0.9, -size * 0.9)
+    tip, base = along if name in ("right", "down") else along[::-1]
+    corners = ((base, across[0]), (base, across[1]), (tip, 0.0))
+    flat = name in ("left", "right")
+    return [Polygon(tuple([(x + a, y + b) if flat else (x + b, y + a) for a, b in corners]))]
 
 
 def _powerline(point: int, frame: CellBox) -> Polygon:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from telex.redaction import Redactor
 from telex.terminal.limits import MATCHER_DEPTH, MATCHERS
 from telex.terminal.patterns import Pattern, PatternError
 from telex.terminal.waits import matchers
@@ -33,6 +34,7 @@ from telex.terminal.waits.conditions import (
     Stable,
     TitleContains,
     WaitCondition,
+    WantsInput,
 )
 from telex.terminal.waits.evidence import Evidence, Moment, PredicateOutcome, PredicateRunner
 
@@ -159,6 +161,8 @@ def _leaf(matcher: matchers.Matcher) -> WaitCondition:
             return HasExited()
         case matchers.ExitCode():
             return HasExitCode(matcher.value)
+        case matchers.InputWanted():
+            return WantsInput(matcher.value)
     raise TypeError(f"{type(matcher).__name__} is not a matcher")
 
 
@@ -175,7 +179,8 @@ def _pattern(source: str, path: str) -> Pattern:
     try:
         return Pattern(source)
     except PatternError as reason:
-        raise InvalidPattern(path, f"The pattern is not valid: {reason}") from None
+        shown = Redactor().quote(source)
+        raise InvalidPattern(path, f"The pattern {shown} is not valid: {reason}") from None
 
 
 _TEXTS: Final = {matchers.ContainsText: ScreenText, matchers.TranscriptContains: PrintedText}

@@ -7,10 +7,13 @@ text is new since a mark; `near_misses` finds text that almost matched. Created 
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from telex.redaction import Redactor
+from telex.terminal.input_state import UNKNOWN, WAITING
 from telex.terminal.waits.evidence import Evidence
 from telex.terminal.waits.near_misses import NearMissSearch
 from telex.terminal.waits.since import new_in_transcript, new_on_screen
@@ -18,6 +21,7 @@ from telex.terminal.waits.since import new_in_transcript, new_on_screen
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from telex.terminal.input_state import WaitingState
     from telex.terminal.patterns import Pattern, PatternMatch
     from telex.terminal.waits.evidence import Moment, PredicateRunner
     from telex.terminal.waits.matchers import Predicate
@@ -40,31 +44,28 @@ def asked_for(explained: Explanation) -> str:
         if kind == "not":
             return f"the opposite of {asked_for(branches[0])}"
         return f" {_JOINTS[str(kind)]} ".join(map(asked_for, branches)) or "nothing"
-    cut = {
-        name: value
-        if not isinstance(value, str) or len(value) <= _NEEDLE
-        else f"{value[:_NEEDLE]}…"
-        for name, value in explained.items()
+    quote = Redactor().quote
+    quoted = {
+        name: quote(value) if isinstance(value, str) else value for name, value in explained.items()
     }
-    return _ASKED[str(kind)].format(**cut)
+    return _ASKED[str(kind)].format(**quoted)
 
 
-_NEEDLE: Final = 80
-"""The length of a text that is repeated in a sentence."""
 _JOINTS: Final = {"any": "or", "all": "and"}
 _ASKED: Final = {
-    "contains_text": "{text!r}",
-    "screen_regex": "the pattern {pattern!r}",
-    "transcript_contains": "the printed text {text!r}",
-    "transcript_regex": "the printed pattern {pattern!r}",
-    "text_absent": "the absence of {text!r}",
-    "title": "the title {text!r}",
+    "contains_text": "{text}",
+    "screen_regex": "the pattern {pattern}",
+    "transcript_contains": "the printed text {text}",
+    "transcript_regex": "the printed pattern {pattern}",
+    "text_absent": "the absence of {text}",
+    "title": "the title {text}",
     "cursor_at": "the cursor at row {row}, column {col}",
     "screen_stable": "a screen that does not change for {min_ms} ms",
     "screen_changed": "a change of the screen",
     "process_exited": "the end of the program",
     "exit_code": "the exit code {code}",
-    "lua": "the predicate {predicate!r} of {plugin!r}",
+    "input_wanted": "a wait for input",
+    "lua": "the predicate {predicate} of {plugin}",
 }
 
 
@@ -80,6 +81,10 @@ class WaitCondition(ABC):
     anything. Even for these `wake_at` decides: without predicates and without a time to wake at,
     nothing will change.
     """
+
+    watches_input: bool = False
+    """Whether the condition depends on what the program waits for. That may change without output,
+    so the session looks by itself while such a wait is pending."""
 
     @abstractmethod
     def look(self, moment: Moment) -> Evidence | None:
@@ -266,7 +271,8 @@ def _first_new(new: NewSpans, matches: Iterable[PatternMatch]) -> PatternMatch |
 def _matched_pattern(kind: str, pattern: Pattern, found: PatternMatch | None) -> Evidence | None:
     if found is None:
         return None
-    return Evidence(kind, {"pattern": pattern.source, "capture": found.capture})
+    groups = {"groups": found.groups} if found.groups else {}
+    return Evidence(kind, {"pattern": pattern.source, "capture": found.capture, **groups})
 
 
 def _not_shown(what: str, mark: Mark | None) -> str:
@@ -422,6 +428,30 @@ def _ending(moment: Moment) -> str:
     return "the program is still running" if moment.exit is None else f"the program {moment.exit}"
 
 
+class WantsInput(WaitCondition):
+    """The program waits for input, of one of the given kinds if there are any."""
+
+    watches_input = True
+    _EVIDENCE: Final = Evidence("input_wanted")
+
+    def __init__(self, kinds: tuple[WaitingState, ...]) -> None:
+        self._kinds = frozenset[str](kinds) or WAITING
+
+    def look(self, moment: Moment) -> Evidence | None:
+        seen = moment.input_state
+        if seen is None or seen.state not in self._kinds:
+            return None
+        return Evidence("input_wanted", dataclasses.asdict(seen))
+
+    def decided(self, moment: Moment) -> bool:
+        return moment.input_state is not None
+
+    def explain_with(self, moment: Moment, misses: NearMissSearch) -> Explanation:
+        seen = moment.input_state or UNKNOWN
+        why = f"the state is {seen.state}: {seen.why}"
+        return explanation(self._EVIDENCE, self.look(moment) is not None, why)
+
+
 class PredicateHolds(WaitCondition):
     """A plugin's predicate returns true."""
 
@@ -463,6 +493,7 @@ class AnyCondition(WaitCondition):
     def __init__(self, branches: tuple[WaitCondition, ...]) -> None:
         self._branches = branches
         self.allows_exit = any(branch.allows_exit for branch in branches)
+        self.watches_input = any(branch.watches_input for branch in branches)
 
     def look(self, moment: Moment) -> Evidence | None:
         for branch in self._branches:
@@ -489,6 +520,7 @@ class AllConditions(WaitCondition):
     def __init__(self, branches: tuple[WaitCondition, ...]) -> None:
         self._branches = branches
         self.allows_exit = any(branch.allows_exit for branch in branches)
+        self.watches_input = any(branch.watches_input for branch in branches)
 
     def look(self, moment: Moment) -> Evidence | None:
         matched = []
@@ -524,6 +556,7 @@ class Negation(WaitCondition):
     def __init__(self, branch: WaitCondition) -> None:
         self._branch = branch
         self.allows_exit = branch.allows_exit
+        self.watches_input = branch.watches_input
 
     def look(self, moment: Moment) -> Evidence | None:
         if self._branch.look(moment) or not self._branch.decided(moment):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from telex.processes.child import Exit
     from telex.redaction import Redactor
     from telex.terminal.cells import Cursor, Row, Snapshot
+    from telex.terminal.input_state import InputState
     from telex.terminal.redact import Masker
     from telex.terminal.session import PtySession
     from telex.terminal.transcript import Transcript
@@ -91,6 +92,10 @@ class Moment(Protocol):
     @property
     def exit(self) -> Exit | None:
         """The exit of the program, set when all its output was read."""
+
+    @property
+    def input_state(self) -> InputState | None:
+        """The input that the program waits for; None until the session has looked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +226,10 @@ class LiveMoment:
         return self.session.screen.title
 
     @property
+    def input_state(self) -> InputState | None:
+        return self.session.input_watch.noted
+
+    @property
     def last_activity(self) -> float:
         return max(self.session.last_output, self.session.last_input)
 
@@ -249,6 +258,7 @@ class LiveMoment:
             last_change=self.last_change,
             last_change_sequence=self.last_change_sequence,
             exit=self.exit,
+            input_state=session.input_watch.last,
         )
 
 
@@ -266,6 +276,7 @@ class KeptMoment:
     last_change: float
     last_change_sequence: int
     exit: Exit | None
+    input_state: InputState | None = None
 
     @property
     def elapsed(self) -> float:

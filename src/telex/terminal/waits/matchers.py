@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from telex.terminal.input_state import WaitingState
+
 Milliseconds = Annotated[int, Meta(ge=0, le=86_400_000, description="Milliseconds, up to a day.")]
 
 
@@ -106,6 +108,13 @@ class ExitCode(_Matcher, frozen=True, tag="exit_code"):
     value: int
 
 
+class InputWanted(_Matcher, frozen=True, tag="input_wanted"):
+    """The program waits for input."""
+
+    value: tuple[WaitingState, ...] = ()
+    """The kinds of input that count; empty for all."""
+
+
 class Predicate(Struct, frozen=True):
     """A function that a Lua plugin exports."""
 
@@ -150,6 +159,7 @@ Matcher = (
     | ScreenChanged
     | ProcessExited
     | ExitCode
+    | InputWanted
     | Lua
     | AnyOf
     | AllOf

@@ -2,7 +2,7 @@
 
 Most failed waits have one of a few reasons: different upper and lower case, a text that was there
 before the mark or is the echo of typed input, blanks at the end of a row, a text that scrolled
-away, a misspelt word. The search tries each of them, the most certain
+away, a pattern given as a text, a misspelt word. The search tries each of them, the most certain
 first. The result has the row, the line, and the reason as a sentence. Rows are counted from 0, like
 the rows of the cursor.
 
@@ -12,6 +12,7 @@ similar text is searched in a few rows. Pure; used by `conditions`. The result i
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -47,7 +48,7 @@ class NearMiss:
     """A text that almost matched, with its place and the reason."""
 
     kind: str
-    """`older`, `echo`, `blanks`, `case`, `spacing`, `gone`, `escapes` or `similar`."""
+    """`older`, `echo`, `blanks`, `case`, `spacing`, `gone`, `escapes`, `pattern` or `similar`."""
     says: str
     row: int | None = None
     line: str | None = None
@@ -83,6 +84,7 @@ class NearMissSearch:
             or self._other_case(text)
             or self._other_spacing(text)
             or self._gone(text)
+            or self._as_pattern(text, mark)
             or self._similar(text)
         )
 
@@ -112,6 +114,8 @@ class NearMissSearch:
             )
         if text.lower() in tail.lower():
             return NearMiss("case", "it was printed in different case")
+        if (pattern := _meant_pattern(text)) and pattern.search(tail):
+            return NearMiss("pattern", "as a pattern it matches: use transcript_regex")
         return None
 
     def for_printed_pattern(self, pattern: Pattern, mark: Mark | None) -> NearMiss | None:
@@ -171,6 +175,16 @@ class NearMissSearch:
             return None
         return NearMiss("gone", "it was printed, but is no longer on the screen")
 
+    def _as_pattern(self, text: str, mark: Mark | None) -> NearMiss | None:
+        if (pattern := _meant_pattern(text)) is None:
+            return None
+        says = "as a pattern it matches row {}: use telex.match.regex (screen_regex)"
+        for screen, lines in self._readings:
+            new = mark and new_on_screen(mark, self._moment, lines)
+            if (found := pattern.search(screen)) and (not new or new.touches(*found.span)):
+                return self._at(found.span[0], "pattern", says, lines)
+        return None
+
     def _similar(self, text: str) -> NearMiss | None:
         wanted = text.strip()[:_CHARS]
         rows = self._moment.text.split("\n")
@@ -207,6 +221,21 @@ class NearMissSearch:
 
     def _at_row(self, row: int, kind: str, says: str) -> NearMiss:
         return NearMiss(kind, says, row, self._moment.rows[row].text[:_LINE_CHARS])
+
+
+_PATTERN_SIGN: Final = re.compile(
+    r"\\[dDwWsSbB.^$()\[\]+*?|]|[.)\]][*+?]|\[\^|\[\w-\w|\w\|\w|\w[*+](?![*+])|^\^\w|\w\$$|\(\?"
+)
+"""Texts without such a sign mean themselves: `Continue?`, `v1.2` and `$ ` are patterns too."""
+
+
+def _meant_pattern(text: str) -> Pattern | None:
+    if not _PATTERN_SIGN.search(text):
+        return None
+    try:
+        return Pattern(text)
+    except PatternError:  # it is a plain text
+        return None
 
 
 def _any_case(pattern: Pattern) -> Pattern:

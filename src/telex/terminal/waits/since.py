@@ -374,9 +374,10 @@ _SEQUENCE: Final = re.compile(
     r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|\[[ -?]*[@-~]|[ -/]*[0-~])"
     r"|[\x00-\x07\x0d-\x1f\x7f]"
 )
-_ERASED: Final = re.compile(r"[^\x08]?\x08")
+_ERASED: Final = re.compile(r"[^\x08]\x08|^\x08+")
 _LINE_END: Final = re.compile(r"\r\n?|\n")
-_RUBBED_OUT: Final = re.compile(r"[^\x7f\x08]?[\x7f\x08]")
+_RUBBED_OUT: Final = re.compile(r"[^\x7f\x08][\x7f\x08]|^[\x7f\x08]+")
+"""A character with its erasure; several erasures in a row take several passes."""
 _PROMPT_ENDS: Final = (">", "$", "#", "%", "❯", "»", "λ", "...")
 
 
@@ -421,6 +422,9 @@ def echo_in_lines(
         if later is not None:
             found.append(later)
             at = later[0] + 1
+            # The kernel echoes what is typed ahead; the prompt then follows in the same line.
+            ahead = _shared(line, lines[later[0]][: later[1]])
+            found.append((later[0], 0, ahead if ahead == len(line) else 0))
         if nth in block and (later is None or not prompt.strip()):
             found.append(block[nth])
             at = max(at, nth + 1)

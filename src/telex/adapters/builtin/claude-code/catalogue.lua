@@ -33,8 +33,9 @@ local function entry(name, description, params_schema)
   return { name = name, description = description, params_schema = params_schema }
 end
 
-local function state(name, description)
-  return { name = name, description = description }
+-- `input` is what the program waits for in this state; without it, other sources decide.
+local function state(name, input, description)
+  return { name = name, input = input, description = description }
 end
 
 return {
@@ -95,29 +96,31 @@ return {
     entry("wait_dialog_matcher", "A dialog that needs a person is shown.", WAIT),
   },
   states = {
-    state("starting", "The screen is blank, or shows its welcome and nothing was typed yet."),
-    state("ready", "The input box is shown and no work is in progress."),
-    state("waiting_for_login", "A person has to log in; metadata.login.url has the address."),
-    state("waiting_for_trust", "Is this folder trusted? metadata.trust.path, options, dialog_id."),
-    state("waiting_for_model_select", "The model picker is shown; metadata.options."),
-    state("waiting_for_enter_plan_mode", "May it enter plan mode? metadata.options."),
-    state("waiting_for_plan_approval", "A plan to approve; metadata.plan, options, dialog_id."),
+    state("starting", nil, "The screen is blank, or shows its welcome and nothing was typed yet."),
+    state("ready", "line", "The input box is shown and no work is in progress."),
+    state("waiting_for_login", "menu", "A person has to log in; metadata.login.url has the address."),
+    state("waiting_for_trust", "menu", "Is this folder trusted? metadata.trust.path, options, dialog_id."),
+    state("waiting_for_model_select", "menu", "The model picker is shown; metadata.options."),
+    state("waiting_for_enter_plan_mode", "menu", "May it enter plan mode? metadata.options."),
+    state("waiting_for_plan_approval", "menu", "A plan to approve; metadata.plan, options, dialog_id."),
     state(
       "waiting_for_permission",
+      "menu",
       "May a tool be used? metadata.permission has tool, summary, options; dialog_id."
     ),
-    state("waiting_for_external_editor", "An editor was opened and has to be closed."),
-    state("usage_screen", "Costs or limits are shown; metadata.usage."),
-    state("local_ui_screen", "Another panel is shown that a person closes."),
-    state("waiting_for_user_input", "An unknown prompt or menu is shown."),
+    state("waiting_for_external_editor", "editor", "An editor was opened and has to be closed."),
+    state("usage_screen", "key", "Costs or limits are shown; metadata.usage."),
+    state("local_ui_screen", "key", "Another panel is shown that a person closes."),
+    state("waiting_for_user_input", "menu", "An unknown prompt or menu is shown."),
     state(
       "unsent_draft",
+      "line",
       "The input box has a text that was not sent; metadata.draft. The next prompt replaces it."
     ),
-    state("thinking", "The program works, or a prompt was sent and has no answer yet."),
-    state("cancelling", "A turn was cancelled and the screen is not stable yet."),
-    state("completed_turn", "The turn is complete and the input box is shown again."),
-    state("error", "The turn failed; metadata.error has kind and perhaps retry_after_s."),
-    state("unknown", "No rule matches, or the program has exited."),
+    state("thinking", "busy", "The program works, or a prompt was sent and has no answer yet."),
+    state("cancelling", "busy", "A turn was cancelled and the screen is not stable yet."),
+    state("completed_turn", "line", "The turn is complete and the input box is shown again."),
+    state("error", "line", "The turn failed; metadata.error has kind and perhaps retry_after_s."),
+    state("unknown", nil, "No rule matches, or the program has exited."),
   },
 }

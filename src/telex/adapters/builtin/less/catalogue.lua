@@ -63,16 +63,17 @@ local WAIT_MATCHERS = {
 
 local PLACE = "metadata: file, first_line, last_line, total_lines, percent, file_number, files, next_file, as far as the prompt shows them."
 
+-- `input` is what the program waits for in this state; without it, other sources decide.
 local STATES = {
-  { name = "viewing", description = "A page of the file. " .. PLACE },
-  { name = "at_end", description = "(END): the last page. " .. PLACE },
-  { name = "searching", description = "A pattern is being typed. metadata: typed." },
-  { name = "command", description = "A command, a number or an option is being typed." },
-  { name = "help", description = "The summary of commands." },
-  { name = "pattern_not_found", description = "The last search found nothing more." },
-  { name = "message", description = "less shows a message, and waits for RETURN. metadata: message." },
-  { name = "busy", description = "less waits for data, or searches." },
-  { name = "exited", description = "less ended." },
+  { name = "viewing", input = "pager", description = "A page of the file. " .. PLACE },
+  { name = "at_end", input = "pager", description = "(END): the last page. " .. PLACE },
+  { name = "searching", input = "pager", description = "A pattern is being typed. metadata: typed." },
+  { name = "command", input = "pager", description = "A command, a number or an option is being typed." },
+  { name = "help", input = "pager", description = "The summary of commands." },
+  { name = "pattern_not_found", input = "pager", description = "The last search found nothing more." },
+  { name = "message", input = "pager", description = "less shows a message, and waits for RETURN. metadata: message." },
+  { name = "busy", input = "busy", description = "less waits for data, or searches." },
+  { name = "exited", input = "exited", description = "less ended." },
   { name = "unknown", description = "The screen does not show less, or not yet." },
 }
 

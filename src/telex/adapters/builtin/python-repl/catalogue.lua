@@ -44,17 +44,18 @@ local WAIT_MATCHERS = {
   },
 }
 
+-- `input` is what the program waits for in this state; without it, other sources decide.
 local STATES = {
-  { name = "starting", description = "Nothing was printed yet." },
+  { name = "starting", input = "busy", description = "Nothing was printed yet." },
   {
-    name = "prompt",
+    name = "prompt", input = "line",
     description = "`>>>`: code can be evaluated. metadata: prompt, typed, result (the output of the last code), result_truncated, error {type, message}.",
   },
-  { name = "continuation", description = "`...`: the statement is not complete." },
+  { name = "continuation", input = "line", description = "`...`: the statement is not complete." },
   { name = "running", description = "Code runs." },
-  { name = "input", description = "Code seems to call input(). metadata: asked." },
-  { name = "debugger", description = "(Pdb): the debugger asks. metadata: as for prompt." },
-  { name = "exited", description = "The interpreter ended." },
+  { name = "input", input = "line", description = "Code seems to call input(). metadata: asked." },
+  { name = "debugger", input = "line", description = "(Pdb): the debugger asks. metadata: as for prompt." },
+  { name = "exited", input = "exited", description = "The interpreter ended." },
   { name = "unknown", description = "None of these states can be recognised." },
 }
 

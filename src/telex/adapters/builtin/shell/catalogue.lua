@@ -54,13 +54,14 @@ local WAIT_MATCHERS = {
   },
 }
 
+-- `input` is what the program waits for in this state; without it, other sources decide.
 local STATES = {
-  { name = "starting", description = "Nothing was printed yet." },
-  { name = "prompt", description = "A command can be run. metadata: prompt, typed (text already at the prompt), exit_code, command, cwd." },
+  { name = "starting", input = "busy", description = "Nothing was printed yet." },
+  { name = "prompt", input = "shell", description = "A command can be run. metadata: prompt, typed (text already at the prompt), exit_code, command, cwd." },
   { name = "running", description = "A command runs. metadata: command." },
-  { name = "continuation", description = "The command is not complete: a quote or a block is open." },
-  { name = "password_prompt", description = "A program asks for a secret; use answer_password." },
-  { name = "exited", description = "The shell ended." },
+  { name = "continuation", input = "shell", description = "The command is not complete: a quote or a block is open." },
+  { name = "password_prompt", input = "password", description = "A program asks for a secret; use answer_password." },
+  { name = "exited", input = "exited", description = "The shell ended." },
   { name = "unknown", description = "None of these states can be recognised." },
 }
 

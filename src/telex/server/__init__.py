@@ -1,0 +1,1 @@
+"""The one server of telex, and the verbs by which shells and agents use it."""

@@ -1,0 +1,58 @@
+"""The maximums of `server`, each with its unit and its reason."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from telex.wire.limits import limit
+
+UNUSED_SESSION_SECONDS: Final = limit(
+    "UNUSED_SESSION_SECONDS",
+    3600,
+    "seconds",
+    "How long a session of `telex open` is held without input or reader; `--ttl` and `--keep` "
+    "change it. A forgotten session would hold its program for days.",
+)
+SCREENS_KEPT: Final = limit(
+    "SCREENS_KEPT",
+    16,
+    "screens",
+    "Of one session, for `telex see --since`. An older sequence brings the whole screen.",
+)
+STEP_CHARS: Final = limit(
+    "STEP_CHARS",
+    16_384,
+    "characters",
+    "In one step of `telex do`: splitting a longer line into words would block the server. Long "
+    "texts go by `telex type -` or `telex paste -`.",
+)
+STEPS: Final = limit("STEPS", 1000, "steps", "In one `telex do`.")
+RESULT_CHARS: Final = limit(
+    "RESULT_CHARS",
+    40_000,
+    "characters",
+    "Text of one result of an MCP tool. Clients cut results at about 25,000 tokens.",
+)
+CHANGES_PER_SECOND: Final = limit(
+    "CHANGES_PER_SECOND",
+    5,
+    "notifications",
+    "To an MCP client about one screen: a model reads no faster.",
+)
+SUBSCRIPTIONS: Final = limit(
+    "SUBSCRIPTIONS", 64, "screens", "That one MCP connection or `subscriptions/listen` follows."
+)
+MCP_SESSIONS: Final = limit(
+    "MCP_SESSIONS",
+    128,
+    "sessions",
+    "MCP sessions of the older versions over HTTP, each with its own handshake. The one that was "
+    "unused for longest is dropped for a new one; its client begins again.",
+)
+CONFIRM_SECONDS: Final = limit(
+    "CONFIRM_SECONDS",
+    50,
+    "seconds",
+    "How long a person may take to confirm a program that an MCP client opens: clients give up on "
+    "a call after a minute.",
+)

@@ -1,0 +1,356 @@
+"""The five tools of the MCP server: `telex_open`, `telex_do`, `telex_see`, `telex_wait` and
+`telex_close`.
+
+A tool is a type for its arguments, from which its JSON Schema is made, and words of the command
+line that the arguments stand for. So a tool does what its verb does: `verb_commands` checks the
+words, and `Verbs` runs them. The result has our words and the program's text in two blocks, and the
+facts as structured content.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from telex.server import limits
+from telex.server.screen_text import wanted_input
+from telex.server.verb_answers import VerbFailed
+from telex.server.verb_commands import BadVerb, HelpRequest, parse_verb
+from telex.server.verb_requests import (
+    DoRequest,
+    OpenRequest,
+    SeeRequest,
+    VerbStep,
+    is_session_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from telex.server.verb_answers import VerbAnswer
+    from telex.server.verbs import VerbContext, Verbs
+
+_Session = Annotated[str, Meta(description="Default: the only one")]
+
+
+class OpenArguments(Struct, forbid_unknown_fields=True):
+    command: Annotated[
+        tuple[str, ...],
+        Meta(description='Program and arguments, e.g. ["vim","a.txt"]', min_length=1),
+    ]
+    name: Annotated[str, Meta(description="Session name")] | UnsetType = UNSET
+    cwd: str | UnsetType = UNSET
+    env: dict[str, str] | UnsetType = UNSET
+    size: Annotated[str, Meta(description="COLSxROWS, default 80x24")] | UnsetType = UNSET
+    adapter: str | UnsetType = UNSET
+
+
+class DoArguments(Struct, forbid_unknown_fields=True):
+    steps: Annotated[tuple[tuple[str, ...] | str, ...], Meta(min_length=1)]
+    session: _Session | UnsetType = UNSET
+
+
+class SeeArguments(Struct, forbid_unknown_fields=True):
+    session: _Session | UnsetType = UNSET
+    since: Annotated[int, Meta(description="Show only rows changed since this seq")] | UnsetType = (
+        UNSET
+    )
+    style: Annotated[bool, Meta(description="Mark selected, bold, coloured text")] | UnsetType = (
+        UNSET
+    )
+    scrollback: Annotated[int, Meta(description="Also this many rows above")] | UnsetType = UNSET
+
+
+class WaitArguments(Struct, forbid_unknown_fields=True):
+    session: _Session | UnsetType = UNSET
+    text: str | UnsetType = UNSET
+    regex: str | UnsetType = UNSET
+    gone: Annotated[str, Meta(description="Until this text is gone")] | UnsetType = UNSET
+    idle: Annotated[int, Meta(description="Until unchanged for these ms")] | UnsetType = UNSET
+    input: Annotated[bool, Meta(description="Until it waits for input")] | UnsetType = UNSET
+    exit: Annotated[bool, Meta(description="Until the program ends")] | UnsetType = UNSET
+    seconds: Annotated[float, Meta(description="At most; default 30")] | UnsetType = UNSET
+    anywhere: (
+        Annotated[bool, Meta(description="Also text from before your last input")] | UnsetType
+    ) = UNSET
+
+
+class CloseArguments(Struct, forbid_unknown_fields=True):
+    session: _Session | UnsetType = UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool, and the step that its arguments stand for."""
+
+    name: str
+    title: str
+    description: str
+    arguments: type[Struct]
+    hints: dict[str, bool]
+    to_step: Callable[[Any], VerbStep]
+
+    def listed(self) -> dict[str, Any]:
+        """Return the tool as `tools/list` has it."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": _schema(self.arguments),
+            "outputSchema": _RESULT_SCHEMA,
+            "annotations": {"title": self.title, **self.hints},
+        }
+
+
+_RESULT_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "session": {"type": "string"},
+        "sequence": {"type": "integer"},
+        "input": {"type": "object"},
+        "screen": {"type": "string"},
+    },
+}
+
+
+def _schema(arguments: type[Struct]) -> dict[str, Any]:
+    """Return the JSON Schema of a tool's arguments, in few words."""
+    found = msgspec.json.schema_components([arguments])[1][arguments.__name__]
+    properties = {
+        name: {key: value for key, value in one.items() if key not in ("default", "minItems")}
+        for name, one in found["properties"].items()
+    }
+    if "steps" in properties:  # a step may also be one string, which the schema does not offer
+        properties["steps"] = {
+            "type": "array",
+            "items": {"type": "array", "items": {"type": "string"}},
+        }
+    required = {"required": found["required"]} if found["required"] else {}
+    return {"type": "object", "properties": properties, **required, "additionalProperties": False}
+
+
+# From arguments to a step.
+
+
+def _options(arguments: Struct, renamed: dict[str, str] | None = None) -> list[str]:
+    """Return the options that arguments stand for: `--since=41`, `--style`."""
+    words = []
+    for name, value in msgspec.structs.asdict(arguments).items():
+        if value is UNSET or value is False:
+            continue
+        option = f"--{(renamed or {}).get(name, name)}"
+        words.append(option if value is True else f"{option}={value}")
+    return words
+
+
+def _open(asked: OpenArguments) -> VerbStep:
+    if not isinstance(asked.name, UnsetType) and not is_session_name(asked.name):
+        raise BadVerb(
+            f"{asked.name!r} is not a name for a session; use letters, digits, '.', '_' and '-'"
+        )
+    variables = {} if isinstance(asked.env, UnsetType) else asked.env
+    name = () if isinstance(asked.name, UnsetType) else (asked.name,)
+    bare = msgspec.structs.replace(asked, command=UNSET, name=UNSET, env=UNSET)
+    environment = [f"--env={key}={value}" for key, value in variables.items()]
+    return parse_verb(["open", *name, *_options(bare), *environment, "--", *asked.command])
+
+
+def _do(asked: DoArguments) -> VerbStep:
+    if len(asked.steps) > limits.STEPS:
+        raise BadVerb(f"there are more than {limits.STEPS} steps; use several calls")
+    steps = []
+    for number, given in enumerate(asked.steps, 1):
+        shown = given if isinstance(given, str) else shlex.join(given)
+        try:
+            steps.append(_parse_step(given))
+        except (BadVerb, ValueError) as error:
+            raise BadVerb(f"step {number}, {_cut(shown, 200)}: {error}") from None
+    session = None if isinstance(asked.session, UnsetType) else asked.session
+    return VerbStep(DoRequest(tuple(steps), session), "do")
+
+
+def _parse_step(given: Sequence[str] | str) -> VerbStep:
+    if isinstance(given, str):
+        if len(given) > limits.STEP_CHARS:
+            raise BadVerb(f"a step that is one string has at most {limits.STEP_CHARS:,} characters")
+        given = shlex.split(given)
+    words = [*given]
+    if words[:1] == ["telex"]:
+        del words[0]
+    if words[:1] == ["do"]:
+        raise BadVerb("a step cannot be another do")
+    step = parse_verb(words)
+    if isinstance(step.request, SeeRequest) and step.request.png is not None:
+        raise BadVerb("a tool writes no picture to a file; use see without --png")
+    return step
+
+
+def _see(asked: SeeArguments) -> VerbStep:
+    return parse_verb(["see", *_options(asked)])
+
+
+def _wait(asked: WaitArguments) -> VerbStep:
+    text = () if isinstance(asked.text, UnsetType) else ("--", asked.text)
+    bare = msgspec.structs.replace(asked, text=UNSET)
+    return parse_verb(["wait", *_options(bare, {"seconds": "max"}), *text])
+
+
+def _close(asked: CloseArguments) -> VerbStep:
+    return parse_verb(["close", *_options(asked)])
+
+
+TOOLS: Final = {
+    tool.name: tool
+    for tool in (
+        Tool(
+            "telex_open",
+            "Open a terminal program",
+            "Start a program on a new terminal and show its first screen. For a shell line use "
+            '["bash","-c","..."]; for several commands open ["bash"].',
+            OpenArguments,
+            {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
+            _open,
+        ),
+        Tool(
+            "telex_do",
+            "Type into a program",
+            "Run steps, each an array of words, in order; stops at the first that fails. Steps: "
+            '["type","make test","--enter"] ["press","ctrl+c"] ["press","<esc>:wq<cr>"] '
+            '["wait","passed","--max","60s"] ["wait","--regex","[0-9]+ failed"] ["paste",TEXT] '
+            '["click",TEXT] ["see"] ["resize","120x40"] ["signal","INT"] ["list"]. Only the last '
+            "step's output is shown; after an input that is the rows that changed, as ROW|TEXT.",
+            DoArguments,
+            {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
+            _do,
+        ),
+        Tool(
+            "telex_see",
+            "See the screen",
+            "Show the screen as text, and what the program waits for. Lets the program finish "
+            "drawing first.",
+            SeeArguments,
+            {"readOnlyHint": True, "openWorldHint": False},
+            _see,
+        ),
+        Tool(
+            "telex_wait",
+            "Wait for the screen",
+            "Wait for one of text, regex (RE2), gone, idle, input or exit. New text only: what "
+            "appeared after your last input.",
+            WaitArguments,
+            {"readOnlyHint": True, "openWorldHint": False},
+            _wait,
+        ),
+        Tool(
+            "telex_close",
+            "Close a session",
+            "End a program and its session.",
+            CloseArguments,
+            {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": False},
+            _close,
+        ),
+    )
+}
+
+
+# Calls and results.
+
+
+async def call_tool(
+    tool: Tool, arguments: dict[str, Any], verbs: Verbs, context: VerbContext
+) -> dict[str, Any]:
+    """Run a tool and return the members of its result. A failure is a result too."""
+    session: str | None = None
+    try:
+        step = tool.to_step(msgspec.convert(arguments, tool.arguments))
+        session = getattr(step.request, "session", None)
+        answer = await verbs.perform(step.request, context)
+        if isinstance(step.request, OpenRequest) or not (answer.line or answer.screen):
+            answer = await _screen_after(answer, step, verbs, context)
+    except msgspec.ValidationError as error:
+        known = ", ".join(tool.arguments.__struct_fields__)
+        return _failed(f"{error}. The arguments of {tool.name} are: {known}")
+    except (BadVerb, HelpRequest) as error:
+        return _failed(str(error))
+    except VerbFailed as failed:
+        state = await verbs.input_state(session, context)
+        more = "" if state is None else f"; the program: {wanted_input(state)}"
+        return _failed(f"{failed}{more}", failed.screen)
+    if (name := answer.facts.get("session")) is not None and "input_state" not in answer.facts:
+        state = await verbs.input_state(name, context)
+        line = answer.line or ("" if state is None else wanted_input(state))
+        answer = replace(answer, line=line, facts={**answer.facts, "input_state": state})
+    return _result(answer)
+
+
+async def _screen_after(
+    answer: VerbAnswer, step: VerbStep, verbs: Verbs, context: VerbContext
+) -> VerbAnswer:
+    """Return the screen of a new session; after an input, what changed since the last screen."""
+    name = answer.facts.get("session")
+    if name is None:
+        return answer
+    one, since = verbs.find(name), None
+    if isinstance(step.request, OpenRequest):
+        one.note_look()  # `open` has let the program draw
+    elif one.screens:
+        since = one.screens[-1].sequence
+    return await verbs.perform(SeeRequest(name, since), context)
+
+
+def _failed(sentence: str, screen: str = "") -> dict[str, Any]:
+    for shell, ours in _TOOL_WORDS:
+        sentence = shell.sub(ours, sentence)
+    return {"content": _blocks(sentence, screen), "isError": True}
+
+
+_TOOL_WORDS: Final = tuple(
+    (re.compile(shell), ours)
+    for shell, ours in (
+        (r"telex open -- PROGRAM opens one", "telex_open opens one"),
+        (r"choose by -s NAME or TELEX_SESSION", "give its name as `session`"),
+        (r"or end it: telex close \S+", "or end it with telex_close"),
+        (r"--anywhere counts that too", "`anywhere` (in a step: --anywhere) counts that too"),
+        (r" \(try: telex \w+ --help\)", ""),
+        (r"; for text use: telex type .*", "; for text use a step with type"),
+    )
+)
+"""The words of the shell in failures of verbs, and those of the tools."""
+
+
+def _result(answer: VerbAnswer) -> dict[str, Any]:
+    facts = msgspec.to_builtins(answer.facts)
+    line = f'{answer.line}  "{answer.title}"' if answer.title else answer.line
+    screen = _cut(answer.screen, limits.RESULT_CHARS)
+    structured = {
+        name: facts[name]
+        for name in ("session", "sequence", "line", "elapsed_ms", "closed", "sessions")
+        if facts.get(name) is not None
+    }
+    if (state := facts.get("input_state")) is not None:
+        known = ("state", "prompt", "choices", "selected")
+        structured["input"] = {
+            name: state[name] for name in known if state[name] not in (None, [], ())
+        }
+    if facts.get("state") == "exited":
+        structured |= {"exit_code": facts["exit_code"], "signal": facts["signal"]}
+    if screen:
+        structured["screen"] = screen
+    return {"content": _blocks(line, screen), "structuredContent": structured, "isError": False}
+
+
+def _blocks(line: str, screen: str) -> list[dict[str, Any]]:
+    """Return our words, and the program's text in a block of its own."""
+    texts = [_cut(text, limits.RESULT_CHARS) for text in (line, screen) if text] or ["done"]
+    return [{"type": "text", "text": text} for text in texts]
+
+
+def _cut(text: str, most: int) -> str:
+    """Return a text with its middle left out if it is too long."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]}\n({len(text) - most} characters left out)\n{text[-(most // 2) :]}"

@@ -1,0 +1,66 @@
+"""A verb of the shell, as one call: its words in, what to print and the exit code out.
+
+Exit codes: 0 done, 1 failed, 2 usage, 4 refused by policy, 124 timed out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from telex.server.screen_text import printable
+from telex.server.verb_answers import VerbFailed, to_json, to_text
+from telex.server.verb_commands import BadVerb, HelpRequest, parse_verb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from telex.rpc.identity import Identity
+    from telex.server.verbs import Verbs
+
+
+@dataclass(frozen=True, slots=True)
+class VerbCall:
+    """One call of a verb, as the client sends it."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    """The caller's environment; for verbs that open no session, TELEX_SESSION alone."""
+    stdin: str | None
+    caller: Identity
+    """The process that ran the verb."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerbResult:
+    """The output of a call, which the client prints, and its exit code."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+async def run_call(verbs: Verbs, call: VerbCall, announce: Callable[[float], None]) -> VerbResult:
+    """Run one verb. `announce` is called with the seconds that it may take from then on, if they
+    differ from the usual ones."""
+    try:
+        step = parse_verb(call.argv, call.stdin)
+    except HelpRequest as asked:
+        return VerbResult(0, f"{asked}\n", "")
+    except BadVerb as error:
+        return VerbResult(2, "", printable(f"telex: {error}\n"))
+    with verbs.called_by(call.caller, call.cwd, call.env) as context:
+        context.announce = announce
+        try:
+            answer = await verbs.perform(step.request, context)
+        except VerbFailed as failed:
+            if step.as_json:
+                facts = {"code": failed.code, "message": str(failed), "data": failed.data}
+                return VerbResult(failed.code, to_json({"error": facts}), "")
+            text = to_text(f"telex: {failed}", failed.screen, fence=step.fence)
+            return VerbResult(failed.code, "", text)
+    if step.as_json:
+        return VerbResult(0, to_json(answer.facts), "")
+    text = to_text(answer.line, answer.screen, fence=step.fence, title=answer.title)
+    return VerbResult(0, text, "")
