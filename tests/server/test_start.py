@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
@@ -185,10 +186,35 @@ def test_the_lock_is_waited_for_no_longer_than_the_deadline(telex: Telex) -> Non
     telex.runtime.mkdir(parents=True, mode=0o700)
     lock = start._locked(telex.runtime)
     try:
-        with pytest.raises(verb_client.NoAnswer, match="another call"):
+        with pytest.raises(verb_client.NoAnswer, match="being started or stopped"):
             start.start_server(str(telex.socket), time.monotonic() + 0.2)
     finally:
         os.close(lock)
+
+
+def test_a_server_that_ends_is_waited_for_before_another_starts(telex: Telex) -> None:
+    telex.runtime.mkdir(parents=True, mode=0o700)
+    with (telex.runtime / "telex.sock.lock").open("w") as ending:
+        fcntl.flock(ending, fcntl.LOCK_EX)
+        with pytest.raises(verb_client.NoAnswer, match="being started or stopped"):
+            start.start_server(str(telex.socket), time.monotonic() + 0.2)
+    assert telex.servers() == []
+    assert telex("list").returncode == 0
+
+
+@pytest.mark.parametrize("accepted", [False, True])
+def test_a_call_is_repeated_if_the_server_ends_before_it_accepts_it(accepted: bool) -> None:
+    ours, theirs = socket.socketpair()
+    deadline = b'{"jsonrpc":"2.0","method":"verb.deadline","params":{"seconds":30}}\n'
+    ending = b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"It ends.","data":{"kind":"server_ending"}}}\n'
+    with theirs, ours:
+        theirs.sendall(deadline + ending if accepted else ending)
+        until = time.monotonic() + 30
+        if accepted:
+            assert verb_client.exchange(ours, b"{}\n", until)["stderr"] == "telex: It ends.\n"
+        else:
+            with pytest.raises(verb_client.NotAccepted):
+                verb_client.exchange(ours, b"{}\n", until)
 
 
 def test_a_server_whose_queue_is_full_is_waited_for_and_can_be_stopped(

@@ -68,9 +68,10 @@ async def serve_until_stopped(
         loop.add_signal_handler(number, stop.set)
     try:
         async with AsyncExitStack() as open_listeners, asyncio.TaskGroup() as tasks:
-            await _open(conversations, listeners, open_listeners, tasks, stop)
+            stop_listening = await _open(conversations, listeners, open_listeners, tasks, stop)
             opened()
             await stop.wait()
+            stop_listening()  # a new call starts another server, instead of a refusal by this one
             if stopping is not None:
                 await stopping()
             await open_listeners.aclose()
@@ -87,7 +88,9 @@ async def _open(
     open_listeners: AsyncExitStack,
     tasks: asyncio.TaskGroup,
     stop: asyncio.Event,
-) -> None:
+) -> Callable[[], None]:
+    """Open the listeners, and return how the unix socket stops to accept connections."""
+    stop_listening: Callable[[], None] = lambda: None  # noqa: E731
     framing = FRAMINGS[listeners.framing]
     if listeners.socket is not None and conversations.socket is not None:
         from telex.transports import unix
@@ -96,7 +99,7 @@ async def _open(
         listener = unix.listen(
             listeners.socket, lambda channel: tasks.create_task(on_socket(channel)), framing
         )
-        await open_listeners.enter_async_context(listener)
+        stop_listening = (await open_listeners.enter_async_context(listener)).stop_listening
         explain(f"telex: listening at unix:{listeners.socket}")
     if listeners.http is not None:
         from telex.cli.http_listener import serve_http
@@ -116,6 +119,7 @@ async def _open(
         talking = tasks.create_task(_alone(conversations.stdio)(channel))
         if listeners.socket is None and listeners.http is None:
             talking.add_done_callback(lambda _: stop.set())
+    return stop_listening
 
 
 def _alone(converse: Converse) -> Callable[[Any], Coroutine[Any, Any, None]]:

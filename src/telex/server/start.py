@@ -61,6 +61,7 @@ def start_server(path: str, deadline: float) -> None:
         try:
             if listens(path):
                 return
+            _wait_for_release(directory)
             log = _launch(path, lock)
         except OSError as error:
             error.filename = error.filename or str(directory)  # that of a full disk
@@ -121,6 +122,13 @@ def _locked(directory: Path) -> int:
     return lock
 
 
+def _wait_for_release(directory: Path) -> None:
+    """Wait for a server that no longer listens and still ends its programs: it holds the socket's
+    lock until then, and a new one could not take it."""
+    with contextlib.suppress(FileNotFoundError), (directory / f"{SOCKET_NAME}.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+
+
 def _launch(path: str, lock: int) -> Path:
     log = make_private(places.find().logs) / LOG
     with contextlib.suppress(FileNotFoundError):
@@ -162,7 +170,10 @@ def _alarm(deadline: float) -> Iterator[None]:
     """Raise NoAnswer at the deadline, also out of a wait for the lock."""
 
     def ring(*_: object) -> Never:
-        raise NoAnswer("another call is starting the server and does not finish; try again")
+        raise NoAnswer(
+            "the server is being started or stopped and that does not finish; look at it with "
+            "`telex server status`"
+        )
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, max(deadline - time.monotonic(), 0.001))

@@ -225,7 +225,7 @@ def exchange(
 
     Raises:
         NoAnswer: The server did not answer in time.
-        NotAccepted: The connection ended before the server began.
+        NotAccepted: The connection or the server ended before the server began.
     """
     allowed = _left(deadline)
     accepted = answered = False
@@ -250,6 +250,8 @@ def exchange(
                     answered = True
                     return message["result"]  # type: ignore[no-any-return]  # JSON of our server
                 elif "error" in message:
+                    if not accepted and _ends(message["error"]):
+                        raise NotAccepted
                     return _failure(message["error"]["message"])
     except TimeoutError:
         raise NoAnswer(_late(allowed)) from None
@@ -258,6 +260,12 @@ def exchange(
     finally:
         if not (keep_open and answered):
             connection.close()
+
+
+def _ends(error: dict[str, Any]) -> bool:
+    """Whether the error is that of a server that shuts down (`rpc.errors.ENDING`)."""
+    data = error.get("data")
+    return isinstance(data, dict) and data.get("kind") == "server_ending"
 
 
 def _send(connection: _socket.socket, request: bytes, deadline: float) -> None:

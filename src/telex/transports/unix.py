@@ -90,10 +90,14 @@ class Listener:
             raise
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        """Stop listening, close the open channels, and remove the socket."""
+    def stop_listening(self) -> None:
+        """Refuse new connections. The open channels and the path's lock stay."""
         if self._server is not None:
             self._server.close()
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop listening, close the open channels, and remove the socket."""
+        self.stop_listening()
         await asyncio.gather(*(channel.close() for channel in set(self._channels)))
         if self._server is not None:
             await self._server.wait_closed()
