@@ -194,6 +194,7 @@ async def test_the_snapshot_and_transcript_of_an_adapter_equal_those_of_its_sess
 ) -> None:
     async with automation(plugin()) as client:
         adapter = await ready(client)
+        await client.call("session.wait", session="s1", matcher={"type": "input_wanted"})
         for what in ("snapshot", "transcript"):
             mine = await client.call(f"adapter.{what}", adapter=adapter)
             assert mine == await client.call(f"session.{what}", session="s1")

@@ -223,7 +223,7 @@ class InputLog:
         hidden = bytearray(len(joined))
         for gone in re.finditer(_GONE, joined):
             hidden[gone.start()] = 1
-        for view in _views(joined):
+        for view in self._views(joined):
             _hide_secrets(joined, view, redactor, hidden)
         undrawn: dict[AuthoredInput, bytes] = {}
         for line, flags in self._unsettled():
@@ -237,6 +237,19 @@ class InputLog:
                 flags = bytes(map(or_, flags, undrawn[each]))
             texts.append(each.name or _replaced(each.typed, flags, redactor.replacement))
         return texts
+
+    def _views(self, joined: str) -> Iterator[Sequence[int]]:
+        """Yield the places of the characters to search together: those with the prompts and, where
+        there are prompts, those without. Half an echo of the line before can stand as a prompt, and
+        a token that begins inside a word is not recognised."""
+        yield from _readings(joined, range(len(joined)))
+        if any(each.prompt for each in self._inputs):
+            typed: list[int] = []
+            at = len(self._before)
+            for each in self._inputs:
+                at += len(each.context)
+                typed += range(at - len(each.typed), at)
+            yield from _readings(joined, typed)
 
 
 def _undrawn(text: str, output: str) -> bytes:
@@ -255,16 +268,15 @@ def _shortened(text: str) -> str:
     return f"{max(words, lines, key=len)}{_GONE}"
 
 
-def _views(joined: str) -> Iterator[Sequence[int]]:
-    """Yield the places of the characters that make up the text: as typed and, where characters were
-    rubbed out, as it was left."""
+def _readings(joined: str, places: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Yield the places as typed and, where characters were rubbed out, as the text was left."""
     if not any(rub_out in joined for rub_out in _RUB_OUT):
-        yield range(len(joined))
+        yield places
         return
-    yield [at for at, char in enumerate(joined) if char not in _RUB_OUT]
+    yield [at for at in places if joined[at] not in _RUB_OUT]
     left: list[int] = []
-    for at, char in enumerate(joined):
-        if char not in _RUB_OUT:
+    for at in places:
+        if joined[at] not in _RUB_OUT:
             left.append(at)
         elif left:
             left.pop()
