@@ -265,6 +265,24 @@ def test_diagnostics_may_be_asked_for_as_codelia_asks_for_them(
     assert (code, "run.diagnostics" in out) == (0, told)
 
 
+def test_diagnostics_are_printed_for_people_too(here: Here) -> None:
+    code, out, said = here("exec", "--diagnostics", "help")
+    assert (code, "tokens" in out) == (0, False)
+    assert "telex: 0 calls of a model, 0 tokens" in said
+
+
+def test_a_failed_run_says_its_reason_once(environ: dict[str, str], work: Path) -> None:
+    config = Path(environ["TELEX_HOME"], "config.toml")
+    config.parent.mkdir(mode=0o700, exist_ok=True)
+    config.write_text(
+        '[models.gone]\ndialect = "chat"\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "x"\n'
+    )
+    with agent(environ, work, "exec", "help") as child:
+        said = child.communicate(timeout=60)[1]
+    assert child.returncode == 1
+    assert said.count("cannot be reached") == 1
+
+
 def test_one_shot_reads_its_prompt_from_standard_input(environ: dict[str, str], work: Path) -> None:
     (work / "a.py").touch()
     with agent(environ, work, "exec", "-") as child:

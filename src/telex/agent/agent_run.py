@@ -233,11 +233,11 @@ class AgentRun:
         except TurnStopped:
             await self._end_turn()
         except (StoreError, EventOutOfOrder) as problem:
-            log.warning("run %s failed: %s", self.run_id, problem)
+            log.info("run %s failed: %s", self.run_id, problem)
             self._fail(str(problem))
         except Exception as error:
             if type(error).__module__.partition(".")[0] == "telex":  # its text is meant for users
-                log.warning("run %s failed: %s", self.run_id, error)
+                log.info("run %s failed: %s", self.run_id, error)
                 self._fail(str(error))
             else:
                 log.exception("run %s failed", self.run_id)

@@ -210,6 +210,14 @@ class TextPrinter:
                 self._print_event(event)
             case runs.RunStatusNotify(status="error"):
                 explain(f"telex: the run failed: {message.message}")
+            case runs.LlmCallDiagnostics(call=call):
+                used = call.usage
+                tokens = f"{used.input_tokens} + {used.output_tokens} tokens, " if used else ""
+                explain(f"telex: {call.model}: {tokens}{call.latency_ms} ms{_cost(call.cost_usd)}")
+            case runs.SummaryDiagnostics(summary=total):
+                calls = "1 call" if total.total_calls == 1 else f"{total.total_calls} calls"
+                cost = _cost(total.total_cost_usd)
+                explain(f"telex: {calls} of a model, {total.total_tokens} tokens{cost}")
 
     def _print_event(self, event: AgentEvent) -> None:
         match event:
@@ -234,6 +242,10 @@ class TextPrinter:
         if self._error:
             explain(f"! {self._error}")
         self._error = ""
+
+
+def _cost(dollars: float | None) -> str:
+    return "" if dollars is None else f", ${dollars:.4f}"
 
 
 NOBODY_ASKED: Final = (
