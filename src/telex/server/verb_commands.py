@@ -539,6 +539,8 @@ def _check(name: str, options: dict[str, Any]) -> None:
         raise click.UsageError("--ttl is 0; give a time, as in --ttl 10m")
     if name == "click" and (options["text"] is None) == (options["at"] is None):
         raise click.UsageError("give either a TEXT or --at ROW,COL")
+    if name == "click":
+        _refuse_empty(options["text"])
     if name == "wait":
         kinds = [options["text"], options["regex"], options["gone"], options["idle"]]
         given = sum(one is not None for one in kinds) + options["input"] + options["exit"]
@@ -546,9 +548,13 @@ def _check(name: str, options: dict[str, Any]) -> None:
             raise click.UsageError(
                 "give one of TEXT, --regex R, --gone TEXT, --idle MS, --input and --exit"
             )
-        if "" in (options["text"], options["regex"], options["gone"]):
-            raise click.UsageError("the text or pattern is empty")
+        _refuse_empty(options["text"], options["regex"], options["gone"])
         if options["since"] is not None and options["anywhere"]:
             raise click.UsageError("--since and --anywhere exclude each other")
     if name == "close" and options["all"] and (options["names"] or options["session"]):
         raise click.UsageError("give names or --all")
+
+
+def _refuse_empty(*texts: str | None) -> None:
+    if "" in texts:
+        raise click.UsageError("the text or pattern is empty")
