@@ -8,6 +8,11 @@ A typed text is secret, as a whole, if the kernel did not echo the line; or if t
 itself and the text did not come to the screen: dots came, or nothing did. A part of a text is
 secret if the redactor hides it, in the text or on a screen. Secrets stay in memory. Pure: the
 screens, the echo and the time come in as arguments.
+
+An echo may be late: the program answers after further keys, after Enter, or in one piece with the
+output of the command. So the screens between the keys do not tell alone what was shown. The output
+since a key is read, too: its first line, drawn behind the cursor of that moment, is the text, or a
+line of it is the text behind a prompt at which another text was echoed before (typed ahead).
 """
 
 from __future__ import annotations
@@ -234,6 +239,11 @@ class SeenScreen:
         row = self.cursor[0]
         return self.texts[row] if row < len(self.texts) else ""
 
+    @property
+    def prompt(self) -> str:
+        """The text before the cursor."""
+        return self.cursor_text.ljust(self.cursor[1])[: self.cursor[1]]
+
 
 # The log.
 
@@ -267,6 +277,15 @@ _DOTS: Final = frozenset("*•●∙·○■▪█✱×")
 _STARTS: Final = 64
 _ECHOED_CHARS: Final = 12
 _OUTPUT_CHARS: Final = 4096
+_DRAWN: Final = re.compile(
+    r"\x1b\[(?P<count>\d*)(?P<does>[CDGJKP@])"
+    r"|(?P<leaves>\x1b(?:\[[0-9;?]*[ABEFHLMSTdefrsu]|[78DEMc]))"
+    r"|\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\|\Z)|[PX^_][^\x1b]*(?:\x1b\\|\Z))"
+    r"|\x1b(?:\[[0-?]*[ -/]*|[ -/]*)(?:[0-~]|\Z)"
+    r"|(?P<moves>[\b\r])|[\0-\x1f\x7f]|(?P<sign>.)",
+    re.DOTALL,
+)
+"""The parts of an output line: edits of the row, what leaves it, other sequences, and signs."""
 _LAST: Final = re.compile(r".\Z", re.DOTALL)
 _RUBBED: Final = {
     "backspace": _LAST,
@@ -298,7 +317,7 @@ class _Start:
     """Whether a prompt came."""
 
 
-@dataclass(slots=True)
+@dataclass
 class _Run:
     """A text typed in one go, with its corrections."""
 
@@ -314,7 +333,11 @@ class _Run:
     """How many keys changed the screen, but not by an echo."""
     open: bool = True
     late: bool = False
-    """Whether the echo may come after the run: its last key was not yet answered."""
+    """Whether the screen did not change after the last key."""
+    closed_at: int = 0
+    """How much had been printed when the run was closed. The echo may still come."""
+    rubbed: list[str] = field(default_factory=list)
+    """The texts before the corrections."""
     unanswered: int | None = None
     """How much had been printed before a key that came in another read, and closed the run."""
     is_command: bool = False
@@ -330,8 +353,10 @@ class _Run:
             return None
         if self.echo == "none":
             return first
-        if self.dotted is not None and not self._is_shown(self.dotted):
-            return self.dotted
+        dotted = next(filter(self._is_dotted_late, self.starts), self.dotted)
+        if dotted is not None and not self._is_shown(dotted):
+            before = dotted.before  # late dots: the keys before them are in the secret, too
+            return next((one for one in self.starts if _adds_dots(one.before, before)), dotted)
         unseen = [one for one in self.starts if self._is_unseen(one)]
         return next((one for one in reversed(unseen) if one.prompted), next(iter(unseen), None))
 
@@ -347,6 +372,8 @@ class _Run:
 
     def rub(self, what: re.Pattern[str]) -> None:
         """Remove what a key corrects."""
+        if not self.rubbed or not self.rubbed[-1].startswith(self.text):
+            self.rubbed = [*self.rubbed[-_STARTS:], self.text]
         self.text = what.sub("", self.text)
         self.starts[1:] = [one for one in self.starts[1:] if one.at <= len(self.text)]
 
@@ -364,25 +391,75 @@ class _Run:
         """End the run with the next input; `last` is the screen before its last character."""
         self.look(screen)
         self.open = False
+        self.closed_at = self.printed
         self.unanswered = self.printed if screen is not last else None
         self.late = screen is last or screen.golden == last.golden
         self.is_command = screen is last and name not in ("enter", "tab", "ctrl_j", "")
 
-    def print(self, text: str) -> None:
-        """Take output. An echo that comes after the run is the first output."""
-        if self.open or (self.late and len(self.output) < _OUTPUT_CHARS):
-            self.output = (self.output + text)[-_OUTPUT_CHARS:]
-            self.printed += len(text)
-            if self.late:
-                for start in self.starts:
-                    dots = self._printed_since(start)[: len(self.text) - start.at]
-                    typed = len(dots) == len(self.text) - start.at > 1
-                    if typed and len({*dots}) == 1 and not (dots[0].isalnum() or dots.isspace()):
-                        self.dotted = start
+    @property
+    def is_full(self) -> bool:
+        """Whether so much was printed after the run that no echo is to come."""
+        return not self.open and self.printed - self.closed_at >= _OUTPUT_CHARS
 
-    def _printed_since(self, start: _Start) -> str:
+    def print(self, text: str) -> None:
+        """Take output. Of an open run the last is kept, and after it the first: a late echo comes
+        before the output of the command, which may be long."""
+        if self.open:
+            self.output = (self.output + text)[-_OUTPUT_CHARS:]
+        else:
+            text = text[: _OUTPUT_CHARS - (self.printed - self.closed_at)]
+            self.output += text
+        self.printed += len(text)
+
+    def _output_since(self, start: _Start) -> str:
         since = self.printed - start.printed
-        return strip_escapes(self.output[-since:]) if since else ""
+        return self.output[-since:] if since else ""
+
+    @cached_property
+    def echoed_from(self) -> int | None:
+        """The place in the text from which on all was echoed; None if no echo was found. Read it
+        when the log is over."""
+        return next((one.at for one in self.starts if self._is_echoed(one)), None)
+
+    def _is_echoed(self, start: _Start) -> bool:
+        """Return whether the output since a key begins with the text: drawn at the cursor, behind
+        what is left of earlier keys that had not been answered. What had come when the run was
+        closed must be the beginning of an echo: a program that showed something else, and prints
+        the text in the end, is no late one."""
+        output = self._output_since(start)
+        screen, typed = start.before, self.text.rstrip()
+        begun, at = _drawn(screen, output[: len(output) - (self.printed - self.closed_at)])
+        row, _ = _drawn(screen, output)
+        if start.at >= len(typed) or (_DOTS & {*output.partition("\n")[0]}) - {*typed}:
+            return False
+        col = screen.cursor[1]
+        right = screen.cursor_text[col:]
+        for first in range(start.at, max(start.at - _STARTS, 0) - 1, -1):
+            text = typed[first:]
+            rest = row[col + len(text) :]
+            if row.startswith(text, col) and (rest == right or not re.match(r"\w", rest)):
+                known = [one[first:] for one in (self.text, *self.rubbed)]
+                if any(one.startswith(begun[col:at]) for one in known):
+                    return True
+        return False
+
+    def is_read_ahead(self, prompts: Iterable[str]) -> bool:
+        """Return whether the text was typed ahead, and then shown at one of these prompts."""
+        first, text = self.starts[0], self.text.rstrip()
+        if self.dotted is not None or not text or _asks_for_secret(first.before):
+            return False
+        empty = SeenScreen(GoldenScreen((), first.before.golden.cols))
+        wanted = [prompt + text for prompt in prompts]
+        return any(_drawn(empty, line)[0] in wanted for line in self.output.split("\n"))
+
+    def _is_dotted_late(self, start: _Start) -> bool:
+        """Return whether the output begins with a sign for each character."""
+        typed = len(self.text) - start.at
+        row = strip_escapes(self._output_since(start))
+        dots = row[:typed]
+        if not len(dots) == typed > 1 or len({*dots}) > 1 or dots[0].isalnum() or dots.isspace():
+            return False
+        return self.late or (dots[0] in _DOTS and row.partition("\n")[0].rstrip() == dots)
 
     def _is_unseen(self, start: _Start) -> bool:
         """Return whether a text left no trace. A letter held down is a command, also where there
@@ -397,11 +474,9 @@ class _Run:
         an editor takes the first key, and a field may be too short. Its beginning is not enough,
         which may be the first word of an answer."""
         text, screen, old = self.text[start.at :].strip(), self.end, start.before
-        if self.unanswered == start.printed and _asks_for_secret(old):
+        if self.unanswered == start.printed and _asks_for_secret(self._asking(start)):
             return False  # what comes later is no late echo, but the program prints the secret
-        printed = self._printed_since(start)
-        echo = "".join(printed.lstrip(" \r").splitlines(keepends=False)[:1])
-        if text and re.match(rf"{re.escape(text)}(?!\w)", echo):
+        if self.echoed_from is not None and self.echoed_from <= start.at:
             return True
         if screen is None or not text:
             return False
@@ -419,6 +494,44 @@ class _Run:
             if "".join(screen.texts).count(piece) > "".join(old.texts).count(piece):
                 return True
         return False
+
+    def _asking(self, start: _Start) -> SeenScreen:
+        """Return the screen that has the prompt of a text: the first one, if no more than the
+        beginning of the text stands at the cursor since."""
+        prompt, shown = self.starts[0].before.prompt, start.before.prompt
+        typed = shown.startswith(prompt) and self.text.startswith(shown[len(prompt) :])
+        return self.starts[0].before if typed else start.before
+
+
+def _drawn(screen: SeenScreen, output: str) -> tuple[str, int]:
+    """Return the row of the cursor, and the place of the cursor in it, after the first line of an
+    output. A wrapped row is one row here, and what stood behind the cursor is left out."""
+    cols, at = screen.golden.cols, screen.cursor[1]
+    row = [*screen.prompt]
+    for part in _DRAWN.finditer(output.partition("\n")[0]):
+        count = int(part["count"] or 1)
+        if part["leaves"]:
+            break
+        if sign := part["sign"]:
+            row += " " * (at - len(row))
+            row[at : at + 1] = sign
+            at += 1
+        match part["does"] or part["moves"]:
+            case "\b" | "D":
+                at = max(at - count, 0)
+            case "C":
+                at += count
+            case "\r":
+                at -= at % cols
+            case "G":
+                at += count - 1 - at % cols
+            case "J" | "K" if not int(part["count"] or 0):
+                del row[at:]
+            case "P":
+                del row[at : at + count]
+            case "@":
+                row[at:at] = " " * count
+    return "".join(row).rstrip(), at
 
 
 def _asks_for_secret(screen: SeenScreen) -> bool:
@@ -448,6 +561,13 @@ def _is_dotted(text: str, before: SeenScreen, screen: SeenScreen, missing: int) 
                 if not short or (len(changed) == typed and dots <= _DOTS and (typed > 1 or moved)):
                     return True
     return False
+
+
+def _adds_dots(before: SeenScreen, after: SeenScreen) -> bool:
+    """Return whether a screen has nothing new but dots."""
+    rows = [pair for pair in zip(before.texts, after.texts, strict=False) if pair[0] != pair[1]]
+    added = [new[slice(*_changed_part(old, new))].strip(" ") for old, new in rows]
+    return _DOTS.issuperset("".join(added))
 
 
 def _is_echo(before: SeenScreen, after: SeenScreen) -> bool:
@@ -515,9 +635,12 @@ class CodegenLog:
             self._runs[-1].look(screen)
 
     def printed(self, text: str) -> None:
-        """Take output of the program."""
-        if self._runs:
-            self._runs[-1].print(text)
+        """Take output of the program. It may have the echo of several texts, if the person types
+        ahead."""
+        for run in reversed(self._runs):
+            if run.is_full:
+                break
+            run.print(text)
 
     @property
     def names(self) -> list[str]:
@@ -583,8 +706,13 @@ class CodegenLog:
         """Yield what happened; a text that has a secret is one input, corrected."""
         self._close_run(self.end, "")
         at = 0
+        prompts: set[str] = set()
         for run in self._runs:
             secret, first = run.secret_start, run.starts[0]
+            if secret is not None and run.echo == "program" and run.is_read_ahead(prompts):
+                secret = None
+            elif secret is None and run.echo == "program" and run.echoed_from == 0:
+                prompts.update(filter(str.strip, [first.before.prompt]))
             size = len(run.text) if secret is None else secret.at
             if spans := self.secret_spans(run.text[:size]):
                 yield from self._entries[at : first.number]
