@@ -423,9 +423,9 @@ class _Run:
 
     def _is_echoed(self, start: _Start) -> bool:
         """Return whether the output since a key begins with the text: drawn at the cursor, behind
-        what is left of earlier keys that had not been answered. What had come when the run was
-        closed must be the beginning of an echo: a program that showed something else, and prints
-        the text in the end, is no late one."""
+        the echo of earlier keys that had not been answered. The output before the end of the run
+        must be the beginning of an echo, because a program that showed something else first and
+        prints the text later does not echo it."""
         output = self._output_since(start)
         screen, typed = start.before, self.text.rstrip()
         begun, at = _drawn(screen, output[: len(output) - (self.printed - self.closed_at)])
