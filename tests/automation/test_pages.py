@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
     from automating import Client
 
+SHELL = ("bash", "--norc", "-i")
+PROMPT = r"<\#> "
+"""Numbered. Keys typed before it are discarded with the unread bytes of a page that just ended."""
+
 
 @pytest.fixture
 def unix(tmp_path: Path) -> Serving:
@@ -95,7 +99,7 @@ async def test_a_page_whose_program_ended_waits_for_the_next_of_that_name(
     command = shlex.join([*PYTHON, str(script)])
     async with unix() as client:
         await client.call("server.set_notifications", enabled=True)
-        session = await client.start("bash", "--norc", "-i", pages=True, env={"PS1": "$ "})
+        session = await client.start(*SHELL, pages=True, env={"PS1": PROMPT})
         await client.act(session, "text", f"{command}\n")
         opened = await client.call(
             "session.page_open", session=session, page=(await told(client))["page"]
@@ -105,6 +109,7 @@ async def test_a_page_whose_program_ended_waits_for_the_next_of_that_name(
             await client.act(session, "text", "x")
             assert (await told(client, 2))["state"] == "closed"
             assert (await visitor.get()).status_code == 503
+            await client.shows(session, "<2>")
             await client.act(session, "text", f"{command}\n")
             again = await told(client, 3)
             assert (again["state"], again["page"]) == ("opened", "p1")
@@ -125,7 +130,7 @@ async def test_another_program_of_that_name_is_announced_and_receives_no_request
     command = shlex.join([*PYTHON, str(tmp_path)])
     async with unix() as client:
         await client.call("server.set_notifications", enabled=True)
-        session = await client.start("bash", "--norc", "-i", pages=True, env={"PS1": "$ "})
+        session = await client.start(*SHELL, pages=True, env={"PS1": PROMPT})
         await client.act(session, "text", f"{command}/page.py\n")
         first = await told(client)
         opened = await client.call("session.page_open", session=session, page=first["page"])
@@ -133,6 +138,7 @@ async def test_another_program_of_that_name_is_announced_and_receives_no_request
             assert (await visitor.get()).status_code == 200
             await client.act(session, "text", "x")
             await told(client, 2)
+            await client.shows(session, "<2>")
             await client.act(session, "text", f"{command}/other.py\n")
             second = await told(client, 3)
             assert second["state"] == "opened"
@@ -145,6 +151,7 @@ async def test_another_program_of_that_name_is_announced_and_receives_no_request
             # Nobody opened it, so that it makes room for the next; what was opened stays.
             await client.act(session, "text", "x")
             await told(client, 4)
+            await client.shows(session, "<3>")
             await client.act(session, "text", f"{command}/page.py 3\n")
             assert (await told(client, 5))["page"] == "p3"
             refused = await client.refused("session.page_open", session=session, page="p2")
