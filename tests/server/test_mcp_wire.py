@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -149,6 +151,12 @@ REFUSED: dict[str, tuple[Any, dict[str, str | None], int, int | None]] = {
     ),
     "text": (new("tools/list"), {"content_type": "text/plain"}, 415, None),
     "an Accept without JSON": (new("tools/list"), {"accept": "text/html"}, 406, None),
+    "JSON that is not accepted": (
+        new("tools/list"),
+        {"accept": "application/json;q=0, */*"},
+        406,
+        None,
+    ),
     "no token": (new("tools/list"), {"authorization": None}, 401, None),
     "a wrong token": (new("tools/list"), {"authorization": "Bearer nonsense"}, 401, None),
     "another site": (new("tools/list"), {"origin": "https://evil.example"}, 403, None),
@@ -228,6 +236,13 @@ def test_the_new_protocol_has_no_get(post: Poster) -> None:
     headers = {**post.token, "accept": BOTH, "mcp-protocol-version": NEW}
     answer = post.http.get(post.url, headers=headers)
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_a_method_that_is_not_served_names_those_that_are(post: Poster, method: str) -> None:
+    answer = post.http.request(method, post.url, headers=post.token)
+    assert answer.status_code == 405
+    assert {"POST", "GET", "DELETE"} <= set(answer.headers["allow"].split(", "))
 
 
 @pytest.mark.parametrize(
@@ -336,6 +351,41 @@ def test_the_relay_survives_bad_lines_and_the_end_of_its_server(telex: Telex) ->
         assert child.stdin is not None
         child.stdin.close()
         assert child.wait(60) == 0
+
+
+def test_the_end_of_the_server_is_told_to_subscribers_and_not_to_who_cancelled(
+    telex: Telex,
+) -> None:
+    """A cancelled request gets no answer; subscriptions of the older versions end with a notice."""
+    uri = "telex://session/cat/screen"
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
+    with relay(telex) as child:
+        say(child, cancel | {"params": {"requestId": 7}})  # starts no server
+        say(child, request("initialize", **HELLO))
+        hear(child)
+        opening = {"name": "telex_open", "arguments": {"command": ["cat"]}}
+        say(child, request("tools/call", 2, **opening))
+        while hear(child).get("id") != 2:
+            pass
+        say(child, request("resources/subscribe", 3, uri=uri))
+        while hear(child).get("id") != 3:
+            pass
+        (pid,) = telex.servers()
+        os.kill(pid, signal.SIGSTOP)  # so that it cannot answer
+        wait = {"name": "telex_wait", "arguments": {"text": "never", "seconds": 600}}
+        say(child, request("tools/call", 4, **wait))
+        say(child, cancel | {"params": {"requestId": 4}})
+        say(child, request("tools/call", 5, **wait))
+        os.kill(pid, signal.SIGKILL)
+        while (lost := hear(child)).get("id") is None:
+            pass
+        assert lost["id"] == 5
+        assert hear(child)["params"] == {"uri": uri}
+        assert hear(child)["method"] == "notifications/resources/list_changed"
+        say(child, request("tools/call", 6, **opening))
+        heard = [hear(child), hear(child)]
+        assert "notifications/resources/list_changed" in [one.get("method") for one in heard]
+        assert 6 in [one.get("id") for one in heard]
 
 
 def test_the_relay_answers_what_was_piped_in_and_ends(telex: Telex) -> None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from telex.cli.console import explain
@@ -67,14 +68,15 @@ async def serve_http(
 class _Refusing(Response):
     """A response made by `refuse`."""
 
-    def __init__(self, status: int, reason: str, sentence: str) -> None:
+    def __init__(self, status: int, reason: str, sentence: str, allow: str = "") -> None:
         super().__init__(status_code=status)
         self._told = reason, sentence
+        self._allow = [(b"allow", allow.encode())] if allow else []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         reason, sentence = self._told
         page = ErrorPage(sentence, _ADVICE)
-        await refuse(scope, send, self.status_code, reason, sentence, page)
+        await refuse(scope, send, self.status_code, reason, sentence, page, self._allow)
 
 
 def _nothing_there(request: Request, error: Exception) -> Response:
@@ -82,4 +84,6 @@ def _nothing_there(request: Request, error: Exception) -> Response:
 
 
 def _not_so(request: Request, error: Exception) -> Response:
-    return _Refusing(405, "method", "Send messages by POST or over a WebSocket.")
+    headers = error.headers if isinstance(error, HTTPException) else None
+    allow = (headers or {}).get("Allow", "")
+    return _Refusing(405, "method", "Send messages by POST or over a WebSocket.", allow)

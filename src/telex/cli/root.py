@@ -116,7 +116,12 @@ class VerbCommand(LazyCommand):
         super().__init__(name, "telex.server.verb_commands", short_help)
 
     def load(self) -> click.Command:
+        from telex.cli import completion_candidates
+
         command: click.Command = importlib.import_module(self._module).VERBS[self.name]
+        for parameter in command.params:
+            if parameter.name in ("session", "names"):
+                parameter._custom_shell_complete = completion_candidates.sessions
         return command
 
     def make_context(

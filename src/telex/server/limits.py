@@ -33,6 +33,20 @@ RESULT_CHARS: Final = limit(
     "characters",
     "Text of one result of an MCP tool. Clients cut results at about 25,000 tokens.",
 )
+FACT_CHARS: Final = limit(
+    "FACT_CHARS",
+    10_000,
+    "characters",
+    "All texts of the structured content of an MCP result together, but for the screen, and one "
+    "sentence of a failure. A matched line may be as long as a screen.",
+)
+QUOTED_CHARS: Final = limit(
+    "QUOTED_CHARS",
+    200,
+    "characters",
+    "Of a terminal's title above a screen, and of a name that an MCP client sent and an error "
+    "repeats.",
+)
 CHANGES_PER_SECOND: Final = limit(
     "CHANGES_PER_SECOND",
     5,

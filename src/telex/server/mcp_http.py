@@ -71,6 +71,7 @@ _NAME: Final = "mcp-name"
 _SESSION: Final = "mcp-session-id"
 _NAMED: Final = {"tools/call": "name", "resources/read": "uri", "prompts/get": "name"}
 """The parameter that `Mcp-Name` repeats."""
+_WEIGHT: Final = re.compile(r"[01](?:\.\d{0,3})?")
 _ENCODED: Final = re.compile(r"=\?base64\?(.*)\?=")
 _STATUSES: Final = {
     **dict.fromkeys((PARSE, INVALID_REQUEST, INVALID_PARAMS), 400),
@@ -482,8 +483,20 @@ def _media_type(value: str) -> str:
 
 def _accepts(headers: Mapping[str, str], wanted: str) -> bool:
     """Whether the client accepts a media type. A client that says nothing accepts all."""
-    accepted = {_media_type(part) for part in headers.get("accept", "*/*").split(",")}
-    return not accepted.isdisjoint({wanted, "*/*", f"{wanted.partition('/')[0]}/*"})
+    weights = dict(map(_weighted, headers.get("accept", "*/*").split(",")))
+    for named in (wanted, f"{wanted.partition('/')[0]}/*", "*/*"):  # the exact one decides
+        if named in weights:
+            return weights[named] > 0
+    return False
+
+
+def _weighted(part: str) -> tuple[str, float]:
+    """Return a media type of an Accept header, and how much it is wanted: 0 is not at all."""
+    for parameter in part.split(";")[1:]:
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "q" and _WEIGHT.fullmatch(value.strip()):
+            return _media_type(part), float(value)
+    return _media_type(part), 1.0
 
 
 class _Answered(msgspec.Struct):

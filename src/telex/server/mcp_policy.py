@@ -9,6 +9,7 @@ links. Pure, except for the lookup.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
     from telex.config.settings import McpServerSettings
 
 ANY: Final = "*"
+_HARMLESS: Final = re.compile(
+    r"(?:TERM|COLORTERM|LANG|LC_[A-Z]+|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR|COLUMNS|LINES)"
+    r"=(?!/|:|.*\.\.)[\w.@:+,/-]*"
+)
+"""Variables that a client may set for an allowed program: the look of its output. Their values name
+no file by a full path. Most others name code to run, for one program or another: LD_PRELOAD,
+LESSOPEN, PAGER, PYTHONSTARTUP, GIT_SSH_COMMAND."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,19 @@ class McpPolicy:
         if self.allow and ANY not in self.allow and not _listed(place, self.allow):
             return f"the setting mcp_server.allow has {', '.join(self.allow)}, and not {argv[0]}"
         return ""
+
+    def environment_refusal(self, changes: Iterable[tuple[str, str]]) -> str:
+        """Return why a client may not set variables; empty if it may. While `allow` is set, a
+        variable must not make an allowed program run another."""
+        if not self.allow or ANY in self.allow:
+            return ""
+        wrong = [key for key, value in changes if not _HARMLESS.fullmatch(f"{key}={value}")]
+        if not wrong:
+            return ""
+        return (
+            f"the setting mcp_server.allow is there, so `env` may not set {', '.join(wrong)}, only "
+            "TERM, LANG, LC_*, TZ, COLUMNS, LINES and colours, to plain words"
+        )
 
     def must_confirm(self, argv: Sequence[str], env: Mapping[str, str | None], cwd: str) -> bool:
         """Whether the person must confirm that a program is opened."""

@@ -25,6 +25,9 @@ CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
 SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
 
+_VERSION_CHARS: Final = 64
+"""Of a version that an error repeats."""
+
 PARSE: Final = RESERVED[Condition.PARSE]
 INVALID_REQUEST: Final = RESERVED[Condition.REQUEST]
 NO_METHOD: Final = RESERVED[Condition.METHOD]
@@ -132,8 +135,9 @@ def is_modern(meta: RequestMeta) -> bool:
 
 def unsupported(version: str) -> RpcError:
     """Return the error for a version without handshake that is not served."""
-    data = {"supported": [MODERN], "requested": version}
-    return RpcError(UNSUPPORTED_VERSION, f"The protocol version {version!r} is not served.", data)
+    shown = version[:_VERSION_CHARS]
+    data = {"supported": [MODERN], "requested": shown}
+    return RpcError(UNSUPPORTED_VERSION, f"The protocol version {shown!r} is not served.", data)
 
 
 def complete(result: dict[str, Any]) -> dict[str, Any]:

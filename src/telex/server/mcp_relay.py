@@ -3,7 +3,8 @@
 The server answers; this process carries lines, so that it starts in a few milliseconds and imports
 almost nothing. It connects at the first message, and a server that does not run is started then. If
 the server ends, the requests that wait for an answer get an error, and the next message connects
-again: the calls name their sessions, so nothing else is lost here.
+again. The calls name their sessions. Subscriptions of the older versions end with the sessions they
+follow: the client is notified that these resources and their list have changed.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ _ATTEMPTS = 3
 _BUFFER_BYTES = 1 << 20
 """How much is read ahead of a side that does not read."""
 _READ_BYTES = 1 << 16
+_FOLLOWED = 64
+"""How many subscriptions are remembered; the server allows as many."""
 _INTERNAL = -32603
 _PARSE = -32700
 
@@ -68,8 +71,13 @@ class Relay:
         """The beginning of a message from the client."""
         self._skips = False
         """Whether the rest of a message that was too long is dropped."""
-        self._unanswered: dict[tuple[type, int | str], str] = {}
-        """The methods of the requests without an answer, by the type of the id and the id."""
+        self._unanswered: dict[tuple[type, int | str], tuple[str, str]] = {}
+        """The method and the address of each request without an answer, by the type of the id and
+        the id."""
+        self._initialized = False
+        """Whether the client had a handshake: it then hears of new sessions."""
+        self._followed: dict[str, None] = {}
+        """The addresses that the client subscribed to, the latest last."""
         self._to_server = bytearray()
         self._from_server = bytearray()
         self._to_client = bytearray()
@@ -135,7 +143,7 @@ class Relay:
             self._forward(bytes(self._unread).strip())
         self._unread.clear()
         self._ended = True
-        for (_, id), method in [*self._unanswered.items()]:
+        for (_, id), (method, _) in [*self._unanswered.items()]:
             if method == "subscriptions/listen":
                 params = {"requestId": id}
                 self._queue({"method": "notifications/cancelled", "params": params})
@@ -146,7 +154,14 @@ class Relay:
         if not line:
             return
         message = _decoded(line)
-        method, id = message.get("method"), message.get("id")
+        method, id, params = message.get("method"), message.get("id"), message.get("params")
+        params = params if isinstance(params, dict) else {}
+        if method == "notifications/cancelled":
+            cancelled = params.get("requestId")
+            if isinstance(cancelled, (int, str)):
+                self._unanswered.pop((type(cancelled), cancelled), None)  # nobody waits for it
+            if self._server is None:
+                return
         if self._server is None:
             try:
                 self._server = self._connected()
@@ -155,7 +170,8 @@ class Relay:
                     self._fail(id, _INTERNAL, str(problem))
                 return
         if isinstance(method, str) and isinstance(id, (int, str)):
-            self._unanswered[type(id), id] = method
+            uri = params.get("uri")
+            self._unanswered[type(id), id] = method, uri if isinstance(uri, str) else ""
         self._to_server += line + b"\n"
 
     def _queue(self, message: dict[str, Any]) -> None:
@@ -173,7 +189,12 @@ class Relay:
         """Return a connection to the server, which is started if there is none."""
         environ = self._environ
         env = {name: value for name, value in environ.items() if is_text(name + value)}
-        params = {"cwd": _directory(), "env": env, "version": __version__}
+        params = {
+            "cwd": _directory(),
+            "env": env,
+            "version": __version__,
+            "initialized": self._initialized,
+        }
         asked = {"jsonrpc": "2.0", "id": 0, "method": "mcp.connect", "params": params}
         request = encode_json(asked).encode() + b"\n"
         path = os.path.join(find_runtime_directory(environ), SOCKET_NAME)
@@ -224,11 +245,30 @@ class Relay:
         for line in lines:
             message = _decoded(bytes(line))
             if "method" not in message and isinstance(id := message.get("id"), (int, str)):
-                self._unanswered.pop((type(id), id), None)
+                method, uri = self._unanswered.pop((type(id), id), ("", ""))
+                if "error" not in message:
+                    self._note_done(method, uri)
             self._to_client += line + b"\n"
 
+    def _note_done(self, method: str, uri: str) -> None:
+        """Note a request that has succeeded, if the client expects notifications from it."""
+        if method == "initialize":
+            self._initialized = True
+        elif method == "resources/subscribe":
+            self._followed.pop(uri, None)
+            self._followed[uri] = None
+            if len(self._followed) > _FOLLOWED:
+                del self._followed[next(iter(self._followed))]
+        elif method == "resources/unsubscribe":
+            self._followed.pop(uri, None)
+
+    def _notify(self, method: str, params: dict[str, Any]) -> None:
+        message = {"jsonrpc": "2.0", "method": f"notifications/resources/{method}"}
+        self._to_client += encode_json(message | {"params": params}).encode() + b"\n"
+
     def _lose(self) -> None:
-        """Answer the requests that the server has left without an answer."""
+        """Answer the requests that the server has left without an answer, and notify of the
+        sessions that ended with it."""
         self.close()
         self._to_server.clear()
         self._from_server.clear()
@@ -240,6 +280,11 @@ class Relay:
                 "starts a new server; `telex server logs` may say why it ended.",
             )
         self._unanswered.clear()
+        for uri in self._followed:
+            self._notify("updated", {"uri": uri})
+        self._followed.clear()
+        if self._initialized:
+            self._notify("list_changed", {})
 
 
 def _decoded(line: bytes) -> dict[str, Any]:

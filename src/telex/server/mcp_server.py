@@ -51,13 +51,13 @@ from telex.server.mcp_protocol import (
     session_of,
 )
 from telex.server.mcp_tools import TOOLS, call_tool
-from telex.server.screen_text import one_line
-from telex.server.verb_answers import VerbFailed
+from telex.server.screen_text import cut, one_line, printable
+from telex.server.verb_answers import VerbFailed, to_text
 from telex.server.verb_requests import SeeRequest
 from telex.server.verb_sessions import NoSuchName
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from telex.automation.server import AutomationService
@@ -80,6 +80,8 @@ class Connect(Struct, frozen=True):
     cwd: str
     env: dict[str, str]
     version: str
+    initialized: bool = False
+    """Whether its client had a handshake, with a server before this one."""
 
 
 class Connected(Struct, frozen=True, omit_defaults=True):
@@ -206,6 +208,8 @@ class McpService:
             raise RpcError(NO_METHOD, f"{CONNECT} is for the relay alone.")
         client.cwd, client.env = asked.cwd, asked.env
         client.notify = call.peer.notify
+        if asked.initialized:
+            self._followed_by(client)
         return self._connected(asked)
 
     def _initialize(self, asked: McpInitialize, call: CallContext) -> dict[str, Any]:
@@ -237,7 +241,8 @@ class McpService:
         tool = TOOLS.get(asked.name)
         if tool is None:
             known = ", ".join(TOOLS)
-            raise RpcError(INVALID_PARAMS, f"There is no tool {asked.name!r}; there are {known}.")
+            named = cut(asked.name, limits.QUOTED_CHARS)
+            raise RpcError(INVALID_PARAMS, f"There is no tool {named!r}; there are {known}.")
         with self._called_by(call) as context:
             result = await call_tool(tool, asked.arguments or {}, self._verbs, context)
         return complete(result) if modern else result
@@ -254,9 +259,9 @@ class McpService:
 
     # Policy.
 
-    async def _check_open(self, program: Program) -> None:
+    async def _check_open(self, program: Program, changes: Iterable[tuple[str, str]]) -> None:
         where = program.argv, program.env, program.cwd or "/"
-        if refusal := self._policy.refusal(*where):
+        if refusal := self._policy.refusal(*where) or self._policy.environment_refusal(changes):
             raise VerbFailed(4, f"{refusal}; ask the person to change that, or use another program")
         if not self._policy.must_confirm(*where):
             return
@@ -320,23 +325,25 @@ class McpService:
             try:
                 seen = await self._verbs.perform(SeeRequest(one.name), context)
             except VerbFailed as failed:
-                raise RpcError(INVALID_PARAMS, str(failed)) from None
-        text = f"{seen.line}\n{seen.screen}"
+                raise RpcError(INVALID_PARAMS, cut(str(failed), limits.FACT_CHARS)) from None
+        screen = cut(printable(seen.screen), limits.RESULT_CHARS)
+        text = to_text(seen.line, screen, fence=True, title=cut(seen.title, limits.QUOTED_CHARS))
+        text = text.rstrip("\n")
         result = {"contents": [{"uri": asked.uri, "mimeType": "text/plain", "text": text}]}
         return listed(result) if modern else result
 
     def _session(self, uri: str, modern: bool) -> VerbSession:
         """Return the session of an address. Raises RpcError."""
-        name = session_of(uri)
+        name, shown = session_of(uri), cut(uri, limits.QUOTED_CHARS)
         try:
             if name is not None:
                 one = self._verbs.find(name)
                 self._check_use(one)
                 return one
-            problem = f"{uri!r} is no resource; there are addresses like {SCREEN_TEMPLATE}"
+            problem = f"{shown!r} is no resource; there are addresses like {SCREEN_TEMPLATE}"
         except (NoSuchName, VerbFailed) as error:
-            problem = str(error)
-        raise RpcError(INVALID_PARAMS if modern else NO_RESOURCE, problem, {"uri": uri})
+            problem = cut(str(error), limits.FACT_CHARS)
+        raise RpcError(INVALID_PARAMS if modern else NO_RESOURCE, problem, {"uri": shown})
 
     # Subscriptions.
 

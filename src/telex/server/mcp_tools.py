@@ -18,9 +18,9 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from telex.server import limits
-from telex.server.screen_text import wanted_input
+from telex.server.screen_text import cut, printable, quoted, wanted_input
 from telex.server.verb_answers import VerbFailed
-from telex.server.verb_commands import BadVerb, HelpRequest, parse_verb
+from telex.server.verb_commands import VERBS, BadVerb, HelpRequest, parse_verb
 from telex.server.verb_requests import (
     DoRequest,
     OpenRequest,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from telex.server.verb_answers import VerbAnswer
+    from telex.server.verb_requests import VerbRequest
     from telex.server.verbs import VerbContext, Verbs
 
 _Session = Annotated[str, Meta(description="Default: the only one")]
@@ -57,13 +58,15 @@ class DoArguments(Struct, forbid_unknown_fields=True):
 
 class SeeArguments(Struct, forbid_unknown_fields=True):
     session: _Session | UnsetType = UNSET
-    since: Annotated[int, Meta(description="Show only rows changed since this seq")] | UnsetType = (
-        UNSET
-    )
+    since: (
+        Annotated[int, Meta(description="Show only rows changed since this seq", ge=0)] | UnsetType
+    ) = UNSET
     style: Annotated[bool, Meta(description="Mark selected, bold, coloured text")] | UnsetType = (
         UNSET
     )
-    scrollback: Annotated[int, Meta(description="Also this many rows above")] | UnsetType = UNSET
+    scrollback: (
+        Annotated[int, Meta(description="Also this many rows above", ge=1, le=10_000)] | UnsetType
+    ) = UNSET
 
 
 class WaitArguments(Struct, forbid_unknown_fields=True):
@@ -71,10 +74,15 @@ class WaitArguments(Struct, forbid_unknown_fields=True):
     text: str | UnsetType = UNSET
     regex: str | UnsetType = UNSET
     gone: Annotated[str, Meta(description="Until this text is gone")] | UnsetType = UNSET
-    idle: Annotated[int, Meta(description="Until unchanged for these ms")] | UnsetType = UNSET
+    idle: (
+        Annotated[int, Meta(description="Until unchanged for these ms", ge=0, le=86_400_000)]
+        | UnsetType
+    ) = UNSET
     input: Annotated[bool, Meta(description="Until it waits for input")] | UnsetType = UNSET
     exit: Annotated[bool, Meta(description="Until the program ends")] | UnsetType = UNSET
-    seconds: Annotated[float, Meta(description="At most; default 30")] | UnsetType = UNSET
+    seconds: (
+        Annotated[float, Meta(description="At most; default 30", ge=0, le=86_400)] | UnsetType
+    ) = UNSET
     anywhere: (
         Annotated[bool, Meta(description="Also text from before your last input")] | UnsetType
     ) = UNSET
@@ -117,11 +125,15 @@ _RESULT_SCHEMA: Final[dict[str, Any]] = {
 }
 
 
+_CHECKED_HERE: Final = ("default", "minItems", "minimum", "maximum")
+"""Members of a schema that cost tokens and tell a model nothing that it would do wrong."""
+
+
 def _schema(arguments: type[Struct]) -> dict[str, Any]:
     """Return the JSON Schema of a tool's arguments, in few words."""
     found = msgspec.json.schema_components([arguments])[1][arguments.__name__]
     properties = {
-        name: {key: value for key, value in one.items() if key not in ("default", "minItems")}
+        name: {key: value for key, value in one.items() if key not in _CHECKED_HERE}
         for name, one in found["properties"].items()
     }
     if "steps" in properties:  # a step may also be one string, which the schema does not offer
@@ -143,7 +155,9 @@ def _options(arguments: Struct, renamed: dict[str, str] | None = None) -> list[s
         if value is UNSET or value is False:
             continue
         option = f"--{(renamed or {}).get(name, name)}"
-        words.append(option if value is True else f"{option}={value}")
+        # Never 1e-05, which is no duration.
+        shown = f"{value:.6f}" if isinstance(value, float) else str(value)
+        words.append(option if value is True else f"{option}={shown}")
     return words
 
 
@@ -168,7 +182,7 @@ def _do(asked: DoArguments) -> VerbStep:
         try:
             steps.append(_parse_step(given))
         except (BadVerb, ValueError) as error:
-            raise BadVerb(f"step {number}, {_cut(shown, 200)}: {error}") from None
+            raise BadVerb(f"step {number}, {cut(shown, 200)}: {error}") from None
     session = None if isinstance(asked.session, UnsetType) else asked.session
     return VerbStep(DoRequest(tuple(steps), session), "do")
 
@@ -264,27 +278,38 @@ async def call_tool(
     tool: Tool, arguments: dict[str, Any], verbs: Verbs, context: VerbContext
 ) -> dict[str, Any]:
     """Run a tool and return the members of its result. A failure is a result too."""
-    session: str | None = None
     try:
         step = tool.to_step(msgspec.convert(arguments, tool.arguments))
-        session = getattr(step.request, "session", None)
+    except msgspec.ValidationError as error:
+        known = ", ".join(tool.arguments.__struct_fields__)
+        return _failed(tool, f"{error}. The arguments of {tool.name} are: {known}")
+    except (BadVerb, HelpRequest) as error:
+        return _failed(tool, str(error))
+    try:
         answer = await verbs.perform(step.request, context)
         if isinstance(step.request, OpenRequest) or not (answer.line or answer.screen):
             answer = await _screen_after(answer, step, verbs, context)
-    except msgspec.ValidationError as error:
-        known = ", ".join(tool.arguments.__struct_fields__)
-        return _failed(f"{error}. The arguments of {tool.name} are: {known}")
-    except (BadVerb, HelpRequest) as error:
-        return _failed(str(error))
     except VerbFailed as failed:
-        state = await verbs.input_state(session, context)
+        request = _failed_request(step.request, failed)
+        state = None
+        if hasattr(request, "session"):
+            state = await verbs.input_state(request.session, context)
         more = "" if state is None else f"; the program: {wanted_input(state)}"
-        return _failed(f"{failed}{more}", failed.screen)
+        reasons = f"\n{failed.reasons}" if failed.reasons else ""
+        return _failed(tool, f"{failed}{more}{reasons}", failed.screen)
     if (name := answer.facts.get("session")) is not None and "input_state" not in answer.facts:
         state = await verbs.input_state(name, context)
         line = answer.line or ("" if state is None else wanted_input(state))
         answer = replace(answer, line=line, facts={**answer.facts, "input_state": state})
-    return _result(answer)
+    return _result(tool, answer)
+
+
+def _failed_request(request: VerbRequest, failed: VerbFailed) -> VerbRequest:
+    """Return the request that failed: of several steps, that of the step."""
+    if isinstance(request, DoRequest) and isinstance(failed.data, dict):
+        number = failed.data.get("step")
+        return request if number is None else request.steps[number - 1].request
+    return request
 
 
 async def _screen_after(
@@ -302,30 +327,58 @@ async def _screen_after(
     return await verbs.perform(SeeRequest(name, since), context)
 
 
-def _failed(sentence: str, screen: str = "") -> dict[str, Any]:
-    for shell, ours in _TOOL_WORDS:
+def _failed(tool: Tool, sentence: str, screen: str = "") -> dict[str, Any]:
+    told = cut(_for_clients(tool, sentence), limits.FACT_CHARS)
+    return {"content": _blocks(told, screen), "isError": True}
+
+
+def _for_clients(tool: Tool, sentence: str) -> str:
+    """Return a sentence of a verb with the words of the tools. The options of a verb are arguments
+    of its tool; in the steps of `telex_do` they are options."""
+    arguments = () if tool.arguments is DoArguments else _ARGUMENTS
+    for shell, ours in (*_TOOL_WORDS, *arguments):
         sentence = shell.sub(ours, sentence)
-    return {"content": _blocks(sentence, screen), "isError": True}
+    return sentence
 
 
-_TOOL_WORDS: Final = tuple(
-    (re.compile(shell), ours)
-    for shell, ours in (
-        (r"telex open -- PROGRAM opens one", "telex_open opens one"),
-        (r"choose by -s NAME or TELEX_SESSION", "give its name as `session`"),
-        (r"or end it: telex close \S+", "or end it with telex_close"),
-        (r"--anywhere counts that too", "`anywhere` (in a step: --anywhere) counts that too"),
-        (r" \(try: telex \w+ --help\)", ""),
-        (r"; for text use: telex type .*", "; for text use a step with type"),
-    )
+def _rules(*pairs: tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(shell), ours) for shell, ours in pairs)
+
+
+_TOOL_WORDS: Final = _rules(
+    (r"telex open -- PROGRAM opens one", "telex_open opens one"),
+    (r"choose by -s NAME or TELEX_SESSION", "give its name as `session`"),
+    (r"Name a session with -s NAME", "Name a session with `session`"),
+    (r"or end it: telex close \S+", "or end it with telex_close"),
+    (r"--anywhere counts that too", "`anywhere` (in a step: --anywhere) counts that too"),
+    (r" \(try: telex \w+ --help\)", ""),
+    (r"; for text use: telex type .*", "; for text use a step with type"),
+    (r"send long texts by: telex paste -", 'send long texts as ["paste", TEXT]'),
+    (r"Quote the text, so that it is one argument", "Give the text as one string"),
+    (rf"(?<!`)\btelex ({'|'.join(VERBS)})\b", r"\1"),
 )
-"""The words of the shell in failures of verbs, and those of the tools."""
+"""The words of the shell in failures of verbs, and those of the tools. A command between backticks
+is for the person."""
+_SAME_NAMES: Final = (
+    *("regex", "gone", "idle", "input", "exit", "since"),
+    *("size", "cwd", "env", "adapter", "scrollback", "session"),
+)
+"""Options of verbs that are arguments of tools."""
+_ARGUMENTS: Final = _rules(
+    (r"--max\b", "`seconds`"),
+    (r"\bTEXT, ", "`text`, "),
+    (rf"--({'|'.join(_SAME_NAMES)})\b(?: (?:R|TEXT|MS|SEQ|TIME)\b)?", r"`\1`"),
+)
 
 
-def _result(answer: VerbAnswer) -> dict[str, Any]:
+def _result(tool: Tool, answer: VerbAnswer) -> dict[str, Any]:
     facts = msgspec.to_builtins(answer.facts)
-    line = f'{answer.line}  "{answer.title}"' if answer.title else answer.line
-    screen = _cut(answer.screen, limits.RESULT_CHARS)
+    words = _for_clients(tool, answer.line) if facts.get("sessions") == [] else answer.line
+    if answer.title:
+        words = f"{words}  {quoted(answer.title)}"
+    if answer.note:
+        words = f"{words}\n{answer.note}"
+    screen = cut(printable(answer.screen), limits.RESULT_CHARS)
     structured = {
         name: facts[name]
         for name in ("session", "sequence", "line", "elapsed_ms", "closed", "sessions")
@@ -338,19 +391,40 @@ def _result(answer: VerbAnswer) -> dict[str, Any]:
         }
     if facts.get("state") == "exited":
         structured |= {"exit_code": facts["exit_code"], "signal": facts["signal"]}
+    structured = _Budget(limits.FACT_CHARS).within(structured)
     if screen:
         structured["screen"] = screen
-    return {"content": _blocks(line, screen), "structuredContent": structured, "isError": False}
+    return {"content": _blocks(words, screen), "structuredContent": structured, "isError": False}
+
+
+class _Budget:
+    """The characters that the texts of a value may have together. Lists end where it ends."""
+
+    def __init__(self, chars: int) -> None:
+        self._left = chars
+
+    def within(self, value: Any) -> Any:
+        """Return a value with its texts printable and cut."""
+        match value:
+            case str():
+                text = cut(printable(value), max(self._left, limits.QUOTED_CHARS))
+                self._left -= len(text)
+                return text
+            case dict():
+                return {name: self.within(one) for name, one in value.items()}
+            case list() | tuple():
+                kept = []
+                for one in value:
+                    if self._left <= 0:
+                        break
+                    kept.append(self.within(one))
+                return kept
+            case _:
+                return value
 
 
 def _blocks(line: str, screen: str) -> list[dict[str, Any]]:
     """Return our words, and the program's text in a block of its own."""
-    texts = [_cut(text, limits.RESULT_CHARS) for text in (line, screen) if text] or ["done"]
-    return [{"type": "text", "text": text} for text in texts]
-
-
-def _cut(text: str, most: int) -> str:
-    """Return a text with its middle left out if it is too long."""
-    if len(text) <= most:
-        return text
-    return f"{text[: most // 2]}\n({len(text) - most} characters left out)\n{text[-(most // 2) :]}"
+    texts = [text for text in (line, screen) if text] or ["done"]
+    shown = [cut(printable(text), limits.RESULT_CHARS) for text in texts]
+    return [{"type": "text", "text": text} for text in shown]

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET
 
 from telex.automation.screen_search import COLOURS
+from telex.server.limits import QUOTED_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,11 +36,13 @@ _SCROLLED_ROWS: Final = 200
 """How far a screen may have scrolled to be recognised."""
 _CONTROLS: Final = re.compile(
     r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff"
-    r"\u2028\u2029\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\U000e0000-\U000e007f]"
+    r"\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    r"\U000e0000-\U000e007f\U000e0100-\U000e01ef]"
 )
 """Besides control characters: lone surrogates, which Python has for bytes of paths and arguments
 that are not UTF-8; the separators of lines and the marks of direction, which would move our own
-words; and tags, which nobody sees and a language model reads."""
+words; and tags, selectors of variants and other signs without a picture, which nobody sees and a
+language model reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +207,20 @@ def header(name: str, program: str, snapshot: ScreenSnapshot, *, state: str) -> 
 def one_line(text: str) -> str:
     """Return a text of a program as one printable line."""
     return printable(text.replace("\n", " "))
+
+
+def quoted(text: str) -> str:
+    """Return a text of a program between quotes, which it cannot end: `"say \\"hi\\""`."""
+    escaped = cut(text, QUOTED_CHARS).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{one_line(escaped)}"'
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text with its middle left out if it is too long."""
+    if len(text) <= most:
+        return text
+    kept = most // 2
+    return f"{text[:kept]} ({len(text) - 2 * kept} characters left out) {text[-kept:]}"
 
 
 def printable(text: str) -> str:

@@ -14,7 +14,7 @@ import msgspec
 
 from telex.automation.errors import NotPermitted, SessionProblem, TimedOut, reasons
 from telex.rpc.errors import RpcError
-from telex.server.screen_text import folded, printable
+from telex.server.screen_text import folded, one_line, printable, quoted
 from telex.server.verb_sessions import NameInUse, NoSuchName
 
 
@@ -28,14 +28,24 @@ class VerbAnswer:
     facts: dict[str, Any] = field(default_factory=dict)
     title: str = ""
     """The title of the terminal, which is text of the program too."""
+    note: str = ""
+    """A sentence of ours about the screen, for the line above it."""
 
 
 class VerbFailed(Exception):
-    """A verb failed: the exit code, a sentence, text of the program, and data for programs."""
+    """A verb failed: the exit code, a sentence, the reasons in lines of ours, text of the program,
+    and data for programs."""
 
-    def __init__(self, code: int, sentence: str, screen: str = "", data: Any = None) -> None:
+    def __init__(
+        self, code: int, sentence: str, screen: str = "", data: Any = None, reasons: str = ""
+    ) -> None:
         super().__init__(sentence)
-        self.code, self.screen, self.data = code, screen, data
+        self.code, self.screen, self.data, self.reasons = code, screen, data, reasons
+
+    @property
+    def told(self) -> str:
+        """All our words: the sentence, and the reasons below it."""
+        return "\n".join(part for part in (str(self), self.reasons) if part)
 
 
 FAILURES = (NoSuchName, NameInUse, SessionProblem, RpcError, OSError, ValueError)
@@ -47,10 +57,10 @@ def to_failure(error: Exception, more: str = "") -> VerbFailed:
     """Return the failure for one of `FAILURES`; `more` is added to the sentence."""
     match error:
         case SessionProblem():
-            lines = reasons(error.data)
-            if tail := error.data.get("screen_tail"):
-                lines += folded(tail.split("\n"))
-            return VerbFailed(_code(error), f"{error.args[0]}{more}", "\n".join(lines), error.data)
+            why = "\n".join(map(one_line, reasons(error.data)))
+            screen = "\n".join(folded(error.data.get("screen_tail", "").split("\n")))
+            sentence = f"{error.args[0]}{more}"
+            return VerbFailed(_code(error), sentence, screen, error.data, why)
         case RpcError():
             return VerbFailed(1, error.problem.message)
         case OSError():
@@ -69,18 +79,18 @@ def _code(error: SessionProblem) -> int:
     return 4 if isinstance(error, NotPermitted) or "adapter" in error.data else 1
 
 
-def to_text(line: str, screen: str, *, fence: bool, title: str = "") -> str:
+def to_text(line: str, screen: str, *, fence: bool, title: str = "", note: str = "") -> str:
     """Return the text to print: our words, then text of the program, between markers if asked."""
     if title and fence:
         screen = f"title: {title}\n{screen}".rstrip("\n")
     elif title:
-        line = f'{line}  "{title}"'
+        line = f"{line}  {quoted(title)}"
     if screen and fence:
         word = secrets.token_hex(8)
         while word in screen:
             word = secrets.token_hex(8)
         screen = f"<untrusted {word}>\n{screen}\n</untrusted {word}>"
-    text = "\n".join(part for part in (line, screen) if part)
+    text = "\n".join(part for part in (line, note, screen) if part)
     return printable(text) + "\n" if text else ""
 
 

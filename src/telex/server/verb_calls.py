@@ -58,9 +58,11 @@ async def run_call(verbs: Verbs, call: VerbCall, announce: Callable[[float], Non
             if step.as_json:
                 facts = {"code": failed.code, "message": str(failed), "data": failed.data}
                 return VerbResult(failed.code, to_json({"error": facts}), "")
-            text = to_text(f"telex: {failed}", failed.screen, fence=step.fence)
+            text = to_text(f"telex: {failed.told}", failed.screen, fence=step.fence)
             return VerbResult(failed.code, "", text)
     if step.as_json:
         return VerbResult(0, to_json(answer.facts), "")
-    text = to_text(answer.line, answer.screen, fence=step.fence, title=answer.title)
+    text = to_text(
+        answer.line, answer.screen, fence=step.fence, title=answer.title, note=answer.note
+    )
     return VerbResult(0, text, "")

@@ -323,6 +323,8 @@ def encode_json(value: Any) -> str:
         )
     if isinstance(value, list):
         return "[" + ",".join(map(encode_json, value)) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return str(value) if isinstance(value, int) else quote(value)
 
 

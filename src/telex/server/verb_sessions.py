@@ -17,7 +17,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from telex.server import limits
-from telex.server.screen_text import one_line
+from telex.server.screen_text import cut, one_line
 from telex.server.verb_requests import is_session_name
 
 if TYPE_CHECKING:
@@ -128,7 +128,9 @@ class VerbSessions:
         if name is not None:
             named = {one.id: one for one in there} | {one.name: one for one in there}
             if name not in named:
-                raise NoSuchName(f"there is no session {name!r}; {_listed(there)}")
+                raise NoSuchName(
+                    f"there is no session {cut(name, limits.QUOTED_CHARS)!r}; {_listed(there)}"
+                )
             return named[name]
         candidates = self.held() or there
         if len(candidates) == 1:

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from telex.server.verb_requests import VerbRequest
     from telex.terminal.waits.matchers import Since
 
-    CheckOpen = Callable[[Program], Awaitable[None]]
+    CheckOpen = Callable[[Program, tuple[tuple[str, str], ...]], Awaitable[None]]
     CheckUse = Callable[[VerbSession], None]
 
 _MARGIN_SECONDS: Final = 5.0
@@ -155,7 +155,8 @@ class Verbs:
         """Connect a caller, whose inputs and leases have its identity, while the block runs.
 
         Args:
-            check_open: Called before a program is started. Raises VerbFailed if the caller may not.
+            check_open: Called before a program is started, with the variables that the request
+                sets. Raises VerbFailed if the caller may not.
             check_use: The same, before a session is used.
         """
         caller = LocalCaller(self._service, identity=identity)
@@ -205,7 +206,7 @@ class Verbs:
     async def _open(self, asked: OpenRequest, context: VerbContext) -> VerbAnswer:
         program = self._program(asked, context)
         if context.check_open is not None:
-            await context.check_open(program)
+            await context.check_open(program, asked.env)
         name = asked.name
         if name is None:
             name = self._sessions.free_name(program.argv[0])
@@ -286,9 +287,10 @@ class Verbs:
             one.screens.append(now)
         one.note_look()
         lines = folded([*before, *(now.styled if asked.style else now.plain)])
+        note = ""
         if asked.since is not None:
             if old is None:
-                lines.insert(0, f"(seq {asked.since} is not kept; this is the whole screen)")
+                note = f"(seq {asked.since} is not kept; this is the whole screen)"
             else:
                 lines = changed_lines(old, now, style=asked.style)
         facts = {
@@ -308,7 +310,7 @@ class Verbs:
             facts["runs"] = snapshot.runs
         words = [one.state] if one.session.exit is not None else [_wanted(snapshot), adapted or ""]
         line = header(one.name, one.program, snapshot, state="  ".join(filter(None, words)))
-        return VerbAnswer(line, "\n".join(lines), facts, title=one_line(snapshot.title or ""))
+        return VerbAnswer(line, "\n".join(lines), facts, snapshot.title or "", note)
 
     async def _draw(
         self, context: VerbContext, one: VerbSession, terminal: AsyncTerminal, path: str
@@ -409,16 +411,20 @@ class Verbs:
                 screen = failed.screen or await self._last_screen(step.request, context)
                 place = f"step {number} of {len(steps)}, {step.words}"
                 data = {"step": number, "words": step.words, "data": failed.data}
-                raise VerbFailed(failed.code, f"{place}: {failed}", screen, data) from None
+                raise VerbFailed(
+                    failed.code, f"{place}: {failed}", screen, data, failed.reasons
+                ) from None
         return answer
 
     async def _last_screen(self, request: VerbRequest, context: VerbContext) -> str:
         """Return the screen after a step that failed without one; empty if there is none."""
+        if not hasattr(request, "session"):
+            return ""  # it used no session
         try:
-            one, terminal = self._chosen(getattr(request, "session", None), context)
+            one, terminal = self._chosen(request.session, context)
             await _let_rest(one, terminal, REACTION_SECONDS)
             return "\n".join(folded((await terminal.text()).split("\n")))
-        except (NoSuchName, SessionProblem):
+        except (NoSuchName, SessionProblem, VerbFailed):
             return ""
 
     def _list(self) -> VerbAnswer:
