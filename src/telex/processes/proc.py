@@ -275,6 +275,7 @@ _SHELLS: Final = frozenset({
 })  # fmt: skip
 _IGNORED: Final = re.compile(rb"^SigIgn:\s*([0-9a-f]+)", re.MULTILINE)
 _JOB_CONTROL: Final = sum(1 << (number - 1) for number in (signal.SIGTSTP, signal.SIGTTOU))
+_KSH_JOB_CONTROL: Final = sum(1 << (number - 1) for number in (signal.SIGTTIN, signal.SIGTTOU))
 _TMUX: Final = b"Name:\ttmux: client\n"
 
 
@@ -290,7 +291,8 @@ def is_idle_shell(pid: int) -> bool:
     """Whether a process is a shell at its prompt, so that typed input is its command line.
 
     A shell with job control, of any name, is recognised by the signals it ignores: both SIGTSTP and
-    SIGTTOU (bash and zsh also SIGTTIN, fish and dash not). It is not idle while another process
+    SIGTTOU (bash and zsh also SIGTTIN, fish and dash not). ksh93 handles SIGTSTP, and is recognised
+    by its name. A shell is not idle while another process
     runs in its own process group, as in `$(telex detect)`. tmux ignores the same signals, and is
     recognised by the name that it sets itself.
     """
@@ -309,10 +311,12 @@ def has_job_control(pid: int) -> bool:
         status = read(pid, "status")
     except OSError:
         return False
-    found = _IGNORED.search(status)
-    if found is None or int(found[1], 16) & _JOB_CONTROL != _JOB_CONTROL:
+    if (found := _IGNORED.search(status)) is None:
         return False
-    return not status.startswith(_TMUX)
+    ignored = int(found[1], 16)
+    if ignored & _JOB_CONTROL == _JOB_CONTROL:
+        return not status.startswith(_TMUX)
+    return ignored & _KSH_JOB_CONTROL == _KSH_JOB_CONTROL and is_shell(pid)
 
 
 def answerable_group(group: int | None) -> int | None:

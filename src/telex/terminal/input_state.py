@@ -147,6 +147,9 @@ _BUILTIN_READS: Final = (1, 4096)
 """How much `read` of a shell reads at once: byte by byte, and in bash a buffer of this size. For
 their command lines shells have other buffers."""
 
+_SELECT_PROMPTS: Final = ("#?", "?#")
+"""The prompts of `select` in ksh and bash, and in zsh."""
+
 
 # The decision.
 
@@ -251,6 +254,8 @@ def _kind(facts: InputFacts, wait: InputWait, why: str) -> InputState:
         return found("shell", "kernel", 0.97, "it is a shell that edits its line")
     if facts.status == "asking" and shape.menu is not None:
         return found("menu", "escape", 0.9, "the program says that it asks")
+    if shape.prompt in _SELECT_PROMPTS and (menu := facts.numbered()) is not None:
+        return _shown("menu", "kernel", 0.9, f"{why}, below numbered choices", shape, menu)
     if (state := _kind_by_shape(facts, shape)) is not None:
         return found(state, "kernel", 0.9, "the screen shows which input")
     return found("key", "kernel", 0.85, "it reads keys")
@@ -283,6 +288,8 @@ def _kind_by_shape(facts: InputFacts, shape: ScreenShape) -> State | None:
         return "menu"
     if shape.pager:
         return "pager"
+    if facts.line.echo:
+        return "key"  # line editors echo themselves; `read -n 1` and `read -k` leave it on
     asks = shape.ready or shape.asks or (shape.prompt or "").endswith(":")
     if shape.prompt is not None and (asks or facts.bracketed_paste):
         return "line"

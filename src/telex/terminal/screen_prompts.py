@@ -26,7 +26,10 @@ _NUMBERED: Final = re.compile(r"(\d{1,3})[).]\s+(\S(?:.*?\S)??)(?=\s{2,}\d{1,3}[
 _BUTTONS: Final = re.compile(r"<\s*([^<>│┃|]{1,24}?)\s*>|\[\s*(\w[^\[\]│┃|]{0,22}?)\s*\]")
 _BORDERS: Final = re.compile(r"[\u2500-\u257f]")
 _RULE: Final = re.compile(r"[\s\u2500-\u257f=_.-]*")
-_PASSWORD: Final = re.compile(r"(?i)\b(password|passphrase|passcode|pin|secret)\b|口令|密码")
+_PASSWORD: Final = re.compile(
+    r"(?i)\b(password|passphrase|passcode|pin|secret)\b|"
+    r"\(press TAB for no echo\)|口令|密码"
+)
 _ASKED: Final = re.compile(r"(?i)(\?|\?.*[\])>:]|\[[^\]]{1,24}\]:?|\([^)]{1,24}\)\s*[:?]?)$")
 _LABEL: Final = re.compile(
     r"(?i)\b(name|user|login|e-?mail|address|number|choice|option|selection|answer|input|value|enter|"
