@@ -10,7 +10,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -271,16 +273,31 @@ def test_diagnostics_are_printed_for_people_too(here: Here) -> None:
     assert "telex: 0 calls of a model, 0 tokens" in said
 
 
+class _WithoutModels(BaseHTTPRequestHandler):
+    """A server that knows no model: such an answer is not tried again."""
+
+    def do_POST(self) -> None:
+        self.send_error(404, "there is no model of that name")
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
 def test_a_failed_run_says_its_reason_once(environ: dict[str, str], work: Path) -> None:
+    server = HTTPServer(("127.0.0.1", 0), _WithoutModels)
+    threading.Thread(target=server.serve_forever).start()
     config = Path(environ["TELEX_HOME"], "config.toml")
     config.parent.mkdir(mode=0o700, exist_ok=True)
-    config.write_text(
-        '[models.gone]\ndialect = "chat"\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "x"\n'
-    )
-    with agent(environ, work, "exec", "help") as child:
-        said = child.communicate(timeout=60)[1]
+    address = f"http://127.0.0.1:{server.server_port}/v1"
+    config.write_text(f'[models.gone]\ndialect = "chat"\nbase_url = "{address}"\nmodel = "x"\n')
+    try:
+        with agent(environ, work, "exec", "help") as child:
+            said = child.communicate(timeout=60)[1]
+    finally:
+        server.shutdown()
+        server.server_close()
     assert child.returncode == 1
-    assert said.count("cannot be reached") == 1
+    assert said.count("404") == 1, said
 
 
 def test_one_shot_reads_its_prompt_from_standard_input(environ: dict[str, str], work: Path) -> None:
