@@ -82,7 +82,7 @@ class Client:
         await self._server.one_left()
 
     async def call(self, method: str, **params: Any) -> Any:
-        return await self.peer.call(method, params, timeout=20)
+        return await self.peer.call(method, params, timeout=60)
 
     async def refused(self, method: str, **params: Any) -> Refusal:
         """The error that this call must bring. Every one has a sentence, not a name."""
@@ -129,7 +129,7 @@ class Client:
 
     async def until(self, condition: Callable[[], Any]) -> Any:
         """Wait for what the server tells unasked. Answers what made the condition true."""
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             while not (found := condition()):
                 self._news.clear()
                 await self._news.wait()
@@ -196,7 +196,7 @@ class Served:
 
     async def one_left(self) -> None:
         """Until one conversation more is over."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self._left.get()
 
     async def connect(self) -> Client:

@@ -24,7 +24,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from telex.processes.spawn import PipeEnd, Pipes, start
 
-SECONDS = 15.0
+SECONDS = 60.0
 FLAGS = [
     "--headless",
     "--no-sandbox",  # the tests may run as root, where there is none

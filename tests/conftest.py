@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 SOAK = os.environ.get("TELEX_SOAK") == "1"
-DEADLINE = 900.0 if SOAK else 90.0
+DEADLINE = 900.0 if SOAK else 180.0
 
 settings.register_profile(
     "telex",

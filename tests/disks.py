@@ -38,11 +38,11 @@ def limited(size: int = ROOM) -> Iterator[None]:
 def mounted(directory: Path) -> Iterator[None]:
     """The directory is a file system of its own, of that room."""
     options = ["-o", f"size={ROOM}", "-t", "tmpfs", "tmpfs", str(directory)]
-    subprocess.run(["mount", *options], check=True, timeout=20)
+    subprocess.run(["mount", *options], check=True, timeout=60)
     try:
         yield
     finally:
-        subprocess.run(["umount", "-l", str(directory)], check=True, timeout=20)
+        subprocess.run(["umount", "-l", str(directory)], check=True, timeout=60)
 
 
 @pytest.fixture(params=KINDS)

@@ -110,7 +110,7 @@ async def visiting(gateway: Gateway, page: Page) -> AsyncIterator[httpx.AsyncCli
     async with httpx.AsyncClient(
         base_url=f"http://127.0.0.1:{gateway.port}",
         headers={"host": host, "origin": f"http://{host}"},
-        timeout=10,
+        timeout=60,
         trust_env=False,
     ) as client:
         link = urlsplit(gateway.url(page))

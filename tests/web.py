@@ -109,7 +109,7 @@ class Ear:
         return why
 
     async def _until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not condition():
                 self._news.clear()
                 await self._news.wait()

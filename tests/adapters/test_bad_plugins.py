@@ -132,7 +132,7 @@ async def test_a_matcher_of_the_wrong_shape_is_an_error_at_once(answer: str, hin
     bad = SOURCE.replace("return M", f"function M.bad_matcher() return {answer} end\nreturn M")
     async with serving(plugin(bad)) as caller:
         adapter = (await caller.call("adapter.start", plugin="chatty"))["adapter"]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             problem = await caller.refused("adapter.wait", adapter=adapter, intent="bad_matcher")
         assert hint in problem.message
 
@@ -149,7 +149,7 @@ async def test_a_predicate_of_the_wrong_shape_ends_the_wait(answer: str) -> None
 async def waited(caller: Caller, predicate: str) -> Any:
     await caller.call("session.create", program="cat")
     matcher = {"type": "lua", "value": {"plugin": "chatty", "predicate": predicate}}
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return await caller.refused("session.wait", session="s1", matcher=matcher)
 
 

@@ -147,7 +147,7 @@ def test_every_method_of_an_adapted_program(tmp_path: Path) -> None:
         assert (chatty.plugin, chatty.id, chatty.session) == ("chatty", "e1", "s1")
         assert chatty.send("say", text="one").last_intent is None
         assert chatty.wait("wait_text_matcher", text="did one").sequence > 1
-        assert chatty.wait(timeout=5).state == "ready"
+        assert chatty.wait(timeout=60).state == "ready"
         chatty.turn("say", text="two", wait="wait_text_matcher", wait_params={"text": "did two"})
         assert "did two" in chatty.text()
         size = chatty.snapshot().size
@@ -507,7 +507,7 @@ def test_a_program_without_such_matchers_loads_no_plugins() -> None:
         "print(sorted(name for name in sys.modules if name.startswith('telex.adapters')))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=20
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout == "['telex.adapters', 'telex.adapters.terminal_spawn']\n"
 

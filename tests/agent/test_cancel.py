@@ -280,7 +280,7 @@ async def test_a_call_that_no_cancel_reaches_loses_its_question(tmp_path: Path) 
         question = await ui.until("ui.confirm.request")
         assert (await ui.call("run.cancel", {"run_id": run}))["ok"] is True
         assert core.call is not None
-        await asyncio.wait({core.call}, timeout=10)
+        await asyncio.wait({core.call}, timeout=60)
         assert core.call.cancelled()
         ui.answer(question, {"ok": True})
         await ui.settle()
@@ -307,7 +307,7 @@ async def test_a_call_that_was_allowed_just_before_the_cancel_has_no_effect_afte
         assert (await ui.call("run.cancel", {"run_id": run}))["ok"] is True
         go_on.set()
         assert core.call is not None
-        await asyncio.wait({core.call}, timeout=10)
+        await asyncio.wait({core.call}, timeout=60)
         assert core.call.cancelled()
         assert not (agent.root / "late").exists()
 

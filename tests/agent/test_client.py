@@ -785,7 +785,7 @@ names = "sqlite3 httpx websockets starlette click telex.agent.store telex.agent.
 print([m for m in names.split() if m in sys.modules])
 """
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=20
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout == "[]\n[]\n"
 

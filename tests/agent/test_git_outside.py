@@ -47,7 +47,7 @@ def judged(root: Path, command: str, cwd: str = "") -> Judgement:
 def printed(root: Path, command: str) -> str:
     environment = unattended_environment({**os.environ, "HOME": str(root.parent)}, str(root))
     done = subprocess.run(
-        ["/bin/sh", "-c", command], cwd=root, env=environment, capture_output=True, timeout=20
+        ["/bin/sh", "-c", command], cwd=root, env=environment, capture_output=True, timeout=60
     )
     return done.stdout.decode("utf-8", "replace")  # objects of git are bytes
 

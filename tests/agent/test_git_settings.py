@@ -174,7 +174,7 @@ def test_a_setting_that_asks_really_runs_a_program(root: Path, git: Callable[...
     for key in ("filter.x.clean", "diff.x.textconv", "diff.x.command", "diff.external"):
         git("config", key, SCRIPT)
         os.utime(root / "a.txt")
-        subprocess.run(["git", "diff"], cwd=root, env=environ, capture_output=True, timeout=20)
+        subprocess.run(["git", "diff"], cwd=root, env=environ, capture_output=True, timeout=60)
         assert (root / "ran").exists(), key
         (root / "ran").unlink()
         assert judged(root).decision is Permission.ASK
@@ -384,7 +384,7 @@ def test_a_repository_that_leads_to_another_one_asks(
 ) -> None:
     assert judged(root, "git show HEAD:s.txt").decision is Permission.ALLOW
     script = way.format(private=private)
-    subprocess.run(["bash", "-ec", script], cwd=root, check=True, capture_output=True, timeout=20)
+    subprocess.run(["bash", "-ec", script], cwd=root, check=True, capture_output=True, timeout=60)
     for mode in (Mode.MINIMAL, Mode.TRUSTED):
         for command in ("git status", "git show HEAD:s.txt", "git log -p", "git cat-file -p x"):
             assert judged(root, command, mode).decision is Permission.ASK, command
@@ -522,7 +522,7 @@ def test_no_option_makes_git_print_a_tracked_secret_without_a_question(with_secr
                 printed += 1
                 continue
             done = subprocess.run(
-                command.split(), cwd=with_secret, env=environ, capture_output=True, timeout=20
+                command.split(), cwd=with_secret, env=environ, capture_output=True, timeout=60
             )
             assert b"CANARY" not in done.stdout + done.stderr, command
     assert printed > 15
@@ -678,7 +678,7 @@ def test_the_parsed_configuration_equals_that_of_git(
     except UnreadableGitConfig:
         return
     command = ["git", "config", "--file", str(file), "--list", "-z"]
-    done = subprocess.run(command, capture_output=True, timeout=20)
+    done = subprocess.run(command, capture_output=True, timeout=60)
     theirs = [each.partition("\n") for each in done.stdout.decode().split("\0") if each]
     assert done.returncode == 0, (text, done.stderr)
     assert ours == [(key, value if line else "true") for key, line, value in theirs], text

@@ -460,7 +460,7 @@ def test_a_path_with_no_directory_left_does_not_mean_the_working_directory(
             cwd=tmp_path,
             env=unattended_environment(environ, str(tmp_path)),
             capture_output=True,
-            timeout=20,
+            timeout=60,
         )
         assert done.stdout == b"ls\n", environ
     assert unattended_environment({"PATH": "/usr/bin"}, "/usr")["PATH"] == "/bin" or os.path.islink(
@@ -480,7 +480,7 @@ def test_no_ignore_file_of_a_workspace_makes_rg_print_hidden_files(
     def found(*words: str) -> set[str]:
         command = [program("rg"), "--files-with-matches", "TOKEN", *words]
         environ = unattended_environment(os.environ, "/nowhere")
-        done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, timeout=20)
+        done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, timeout=60)
         return set(done.stdout.decode().split())
 
     assert found(".") == {"./plain"}
@@ -504,7 +504,7 @@ def test_git_ignores_a_directory_that_only_looks_like_a_repository(
         (dict(os.environ), True),
         (unattended_environment(os.environ, "/nowhere"), False),
     ):
-        subprocess.run([git, "status"], cwd=bare, env=environ, capture_output=True, timeout=20)
+        subprocess.run([git, "status"], cwd=bare, env=environ, capture_output=True, timeout=60)
         assert ran.exists() is runs
         ran.unlink(missing_ok=True)
 
@@ -515,7 +515,7 @@ def test_git_still_reads_a_real_repository_in_that_environment(
     git, environ = program("git"), unattended_environment(os.environ, "/nowhere")
     for words in (["init", "-q"], ["status", "-s"], ["diff"], ["log", "--all"]):
         done = subprocess.run(
-            [git, *words], cwd=tmp_path, env=environ, capture_output=True, timeout=20
+            [git, *words], cwd=tmp_path, env=environ, capture_output=True, timeout=60
         )
         assert done.returncode == 0, done.stderr
 
@@ -543,19 +543,19 @@ def test_trust_in_a_directory_does_not_cover_the_repository_above_it(
     (sub / "deep").mkdir(parents=True)
     (sub / "deep" / "x").touch()
     for words in (["init", "-q"], ["add", "."]):
-        subprocess.run([git, *words], cwd=tmp_path, check=True, timeout=20)
+        subprocess.run([git, *words], cwd=tmp_path, check=True, timeout=60)
     (sub / "deep" / "x").write_text("y\n")
     for root, decision in ((tmp_path, Permission.ALLOW), (sub, Permission.ASK)):
         judge = Judge([], Mode.MINIMAL, str(root), "/home/me", DiskLookup(), trusted=True)
         assert judge.judge(shell("git diff", str(sub / "deep"))).decision is decision
         assert judge.judge(shell("git branch", str(tmp_path.parent))).decision is Permission.ASK
     obeys = ["config", "diff.external", f"touch {ran};"]
-    subprocess.run([git, *obeys], cwd=tmp_path, check=True, timeout=20)
+    subprocess.run([git, *obeys], cwd=tmp_path, check=True, timeout=60)
     (sub / ".git").mkdir()  # not a repository: git ignores it
     for root in (tmp_path, sub):
         environ = unattended_environment(os.environ, str(root))
         for cwd in (sub, sub / "deep"):
-            subprocess.run([git, "diff"], cwd=cwd, env=environ, capture_output=True, timeout=20)
+            subprocess.run([git, "diff"], cwd=cwd, env=environ, capture_output=True, timeout=60)
             assert ran.exists() is (root == tmp_path)
             ran.unlink(missing_ok=True)
 

@@ -344,7 +344,7 @@ async def test_a_cancel_closes_the_connection_to_the_model(tmp_path: Path) -> No
             run = await ui.start("go")
             await ui.until("text.delta")
             assert (await ui.call("run.cancel", {"run_id": run}))["ok"]
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await server.closed.wait()
         await model.aclose()
 

@@ -67,7 +67,7 @@ def together(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         found.append(sorted(running))
         try:
             if self.tool.only_reads:
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(60):
                     await pair.wait()
             return await run(self, context)
         finally:

@@ -68,7 +68,7 @@ def decides(
 
 def printed(command: str, cwd: Path) -> str:
     done = subprocess.run(
-        ["/bin/bash", "-c", command], cwd=cwd, capture_output=True, text=True, timeout=20
+        ["/bin/bash", "-c", command], cwd=cwd, capture_output=True, text=True, timeout=60
     )
     return done.stdout
 
@@ -78,9 +78,9 @@ def cloned(repository: Path, into: Path, program: Callable[[str], str]) -> Path:
     git = program("git")
     who = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
     for words in (["init", "-q"], ["add", "-A"], [*who, "commit", "-q", "-m", "x"]):
-        subprocess.run([git, *words], cwd=repository, check=True, timeout=20)
+        subprocess.run([git, *words], cwd=repository, check=True, timeout=60)
     clone = into / "clone"
-    subprocess.run([git, "clone", "-q", repository, clone], check=True, timeout=20)
+    subprocess.run([git, "clone", "-q", repository, clone], check=True, timeout=60)
     return clone
 
 
@@ -497,20 +497,20 @@ def test_files_named_in_an_included_configuration_are_guarded(linked: Path) -> N
 
 def test_git_uses_the_same_hooks_directory(root: Path, program: Callable[[str], str]) -> None:
     git = program("git")
-    subprocess.run([git, "init", "-q"], cwd=root, check=True, timeout=20)
+    subprocess.run([git, "init", "-q"], cwd=root, check=True, timeout=60)
     (root / "tools").mkdir()
     assert decides(root, "echo x > tools/pre-push", Mode.TRUSTED) is Permission.ALLOW
-    subprocess.run([git, "config", "core.hooksPath", "tools"], cwd=root, check=True, timeout=20)
+    subprocess.run([git, "config", "core.hooksPath", "tools"], cwd=root, check=True, timeout=60)
     found = printed("git rev-parse --git-path hooks", root).strip()
     assert found == "tools"
     assert decides(root, "echo x > tools/pre-push", Mode.TRUSTED) is Permission.ASK
     # The configuration of a worktree is in its repository.
     who = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
     subprocess.run(
-        [git, *who, "commit", "-q", "--allow-empty", "-m", "x"], cwd=root, check=True, timeout=20
+        [git, *who, "commit", "-q", "--allow-empty", "-m", "x"], cwd=root, check=True, timeout=60
     )
     tree = root.parent / "tree"
-    subprocess.run([git, "worktree", "add", "-q", tree], cwd=root, check=True, timeout=20)
+    subprocess.run([git, "worktree", "add", "-q", tree], cwd=root, check=True, timeout=60)
     assert decides(tree, "echo x > tools/pre-push", Mode.TRUSTED) is Permission.ASK
     assert decides(tree, "echo x > src", Mode.TRUSTED) is Permission.ALLOW
 
@@ -734,7 +734,7 @@ def test_rg_skips_secrets_and_reads_files_that_are_named(
             env=unattended_environment(os.environ, str(root)),
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=60,
         )
         return set(done.stdout.split())
 
@@ -766,7 +766,7 @@ def test_rg_prints_no_line_of_a_secret_linked_as_an_ignore_file(
 
     def said(environ: dict[str, str]) -> str:
         done = subprocess.run(
-            [rg, *command], cwd=root, env=environ, capture_output=True, text=True, timeout=20
+            [rg, *command], cwd=root, env=environ, capture_output=True, text=True, timeout=60
         )
         return done.stdout + done.stderr
 

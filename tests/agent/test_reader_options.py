@@ -28,13 +28,13 @@ def repository(tmp_path: Path, program: Callable[[str], str]) -> Path:
     (tmp_path / "file").write_text("x\n")
     who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
     for words in (["init", "-q"], ["add", "file"], [*who, "commit", "-qm", "x"]):
-        subprocess.run([git, *words], cwd=tmp_path, env=PLAIN, check=True, timeout=20)
+        subprocess.run([git, *words], cwd=tmp_path, env=PLAIN, check=True, timeout=60)
     return tmp_path
 
 
 def complaint(command: list[str], cwd: Path) -> str:
     done = subprocess.run(
-        command, cwd=cwd, env=PLAIN, stdin=subprocess.DEVNULL, capture_output=True, timeout=20
+        command, cwd=cwd, env=PLAIN, stdin=subprocess.DEVNULL, capture_output=True, timeout=60
     )
     return done.stderr.decode(errors="replace")
 

@@ -294,7 +294,7 @@ async def test_a_watcher_of_a_suspended_run_that_ends_its_input_is_disconnected(
             assert watcher.kinds(run) == ["step_start", "tool_call", "permission.ready"]
         slow.finish()
         for watcher in (quick, slow):
-            await asyncio.wait_for(watcher._serving, 10)
+            await asyncio.wait_for(watcher._serving, 60)
 
 
 async def test_a_call_that_needs_no_question_any_more_leaves_none_open(

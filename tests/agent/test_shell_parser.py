@@ -226,7 +226,7 @@ def test_the_parsed_commands_are_those_that_run(
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        timeout=10,
+        timeout=60,
         check=False,
     )
     ran = [line.lstrip("+ ").split(" ")[0] for line in done.stderr.splitlines()]

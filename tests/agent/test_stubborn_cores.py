@@ -49,7 +49,7 @@ class Stubborn:
     async def was_stopped(self) -> bool:
         """Return whether its separate task was cancelled."""
         assert self.task is not None
-        await asyncio.wait({self.task}, timeout=5)
+        await asyncio.wait({self.task}, timeout=60)
         return self.task.cancelled()
 
 

@@ -306,7 +306,7 @@ def test_git_applies_a_diff(
         if found.text:
             git = [program("git"), "apply", "--whitespace=nowarn", "--unsafe-paths", "-"]
             given = found.text.encode()
-            subprocess.run(git, cwd=directory, input=given, check=True, timeout=10)
+            subprocess.run(git, cwd=directory, input=given, check=True, timeout=60)
         assert file.read_bytes() == after
 
 

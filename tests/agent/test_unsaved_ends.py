@@ -165,5 +165,5 @@ async def test_an_unsaved_end_is_stored_without_another_write(
         with every_write_fails(store):
             await ui.refusal("run.cancel", {"run_id": started["run_id"]})
         assert store._flushing is not None
-        await asyncio.wait_for(store._flushing, 10)
+        await asyncio.wait_for(store._flushing, 60)
         assert (await store.run(started["run_id"])).status == "cancelled"

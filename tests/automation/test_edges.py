@@ -33,7 +33,7 @@ async def gone(pid: int) -> None:
         return
     loop.add_reader(fd, ended.set)
     try:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             await ended.wait()
     finally:
         loop.remove_reader(fd)

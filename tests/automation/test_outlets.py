@@ -141,7 +141,7 @@ class Client:
     def lost(self, why: str) -> None: ...
 
     async def until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not condition():
                 self._news.clear()
                 await self._news.wait()

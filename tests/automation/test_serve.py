@@ -67,7 +67,7 @@ class Running:
     async def said(self, begins: str) -> str:
         """The rest of the line on stderr that begins so."""
         assert self.process.stderr is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while line := (await self.process.stderr.readline()).decode():
                 if line.startswith(begins):
                     return line.removeprefix(begins).strip()
@@ -92,7 +92,7 @@ class Running:
         self._source = self._sink = -1
 
     async def end(self) -> int:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return await self.process.wait()
 
     async def close(self) -> None:
@@ -362,7 +362,7 @@ async def test_pending_waits_get_an_error_when_the_server_ends(
         for client in clients:  # whose requests are read in their order
             await client.shows(flood, "y")
         server.process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             refusals = await asyncio.gather(*waiting)
         told = (-32002, "The server is shutting down.", {"kind": "server_ending"})
         assert [one for one in refusals if one != told] == []
@@ -384,7 +384,7 @@ async def test_batched_and_queued_requests_get_an_error_when_the_server_ends(
         await writer.drain()
         await client.call("session.list")
         server.process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             batch, *others = [json.loads(line) for line in (await reader.read()).splitlines()]
         writer.close()
         await writer.wait_closed()

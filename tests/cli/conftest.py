@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Run = Callable[..., CompletedProcess[str]]
 
-SECONDS = 20
+SECONDS = 60
 
 
 @pytest.fixture

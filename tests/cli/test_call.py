@@ -136,7 +136,7 @@ def test_parameters_come_from_stdin(served: Serve, environ: dict[str, str]) -> N
             input=given,
             env=environ,
             capture_output=True,
-            timeout=20,
+            timeout=60,
             check=False,
         )
         assert ran.returncode == code, ran.stderr

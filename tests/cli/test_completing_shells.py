@@ -65,12 +65,12 @@ def test_a_tab_completes_names_of_ours(
     args, script = SHELLS[shell]
     argv = [program(shell), *args]
     with telex.spawn(argv, env=home(tmp_path), cwd=tmp_path, cols=120) as term:
-        term.wait("$ ", timeout=20)
+        term.wait("$ ", timeout=60)
         mark = term.type(f"{script}; echo re''ady\n")
-        term.wait("ready", since=mark, timeout=20)
+        term.wait("ready", since=mark, timeout=60)
         for typed, whole in COMPLETED:
             mark = term.type(f"{typed}\t")
-            term.wait(whole, since=mark, timeout=20)
+            term.wait(whole, since=mark, timeout=60)
             term.type("\x15")  # the line is taken back
 
 

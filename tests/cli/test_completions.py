@@ -50,7 +50,7 @@ def test_bash_completes_with_our_script(
         env=environ | {"PATH": f"{installed}:{environ['PATH']}"},
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
         check=False,
     )
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, offered, "")

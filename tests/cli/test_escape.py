@@ -93,7 +93,7 @@ def test_without_a_terminal_it_says_so_and_is_3(telex: Run) -> None:
             capture_output=True,
             text=True,
             start_new_session=True,
-            timeout=20,
+            timeout=60,
             check=False,
         )
         assert (ran.returncode, ran.stdout) == (3, "")

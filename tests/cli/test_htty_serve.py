@@ -90,7 +90,7 @@ async def test_q_and_ctrl_c_end_it_well(site: Path, key: bytes | None) -> None:
             os.kill(stream.pty.child.pid, signal.SIGTERM)
         else:
             stream.pty.write(key)
-        ended = await asyncio.wait_for(http.over, 10)
+        ended = await asyncio.wait_for(http.over, 60)
         assert (ended.graceful, ended.code) == (True, 0)
         assert (await asyncio.wait_for(stream.pty.child.wait(), 10)).code == 0
         assert "HTTY" not in shown.text
@@ -104,7 +104,7 @@ async def test_the_quit_key_is_not_recognized_in_terminal_replies_or_in_a_paste(
                 stream.pty.write(bytes([byte]))
             assert (await got(http, "/index.html"))[0] == b"200", said
         stream.pty.write(b"q")
-        assert (await asyncio.wait_for(http.over, 10)).graceful
+        assert (await asyncio.wait_for(http.over, 60)).graceful
 
 
 async def test_quitting_before_a_client_connects_sends_one_goaway(site: Path) -> None:
@@ -128,7 +128,7 @@ async def test_live_updates_do_not_keep_it_from_ending(
         exchange = await http.request(asked("/"), end=True)
         assert await exchange.read() == b"news"
         stream.pty.write(b"q")
-        ended = await asyncio.wait_for(http.over, 10)
+        ended = await asyncio.wait_for(http.over, 60)
         assert (ended.graceful, ended.code) == (True, 0), ended
         assert (await asyncio.wait_for(stream.pty.child.wait(), 10)).code == 0
         assert "Traceback" not in shown.text

@@ -186,7 +186,7 @@ def test_the_output_of_a_command_is_printed_on_stderr_with_its_number(
 ) -> None:
     command = ("sh", "-c", r"printf 'one\033[31m\ntwo'; exit 5")
     with bridge(environ, command=command) as (address, child):
-        subprocess.run([program("curl"), "-s", address], check=False, timeout=20)
+        subprocess.run([program("curl"), "-s", address], check=False, timeout=60)
         assert child.stderr
         assert child.stderr.readline() == "[1] one\\x1b[31m\n"
         assert child.stderr.readline() == "[1] two\n"

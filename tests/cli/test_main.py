@@ -194,7 +194,7 @@ def test_ctrl_c_ends_quietly_with_130() -> None:
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"
         child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=20)
+        out, err = child.communicate(timeout=60)
     assert (child.returncode, out, err) == (130, b"", b"")
 
 
@@ -205,7 +205,7 @@ def run_into(stdout: int, environ: dict[str, str], work: Path) -> tuple[int, byt
         cwd=work,
         stdout=stdout,
         stderr=subprocess.PIPE,
-        timeout=20,
+        timeout=60,
         check=False,
     )
     return done.returncode, done.stderr

@@ -116,7 +116,7 @@ def test_without_a_terminal_it_is_a_filter(
         env=environ,
         cwd=work,
         capture_output=True,
-        timeout=20,
+        timeout=60,
         check=True,
     )
     assert (done.stdout.decode(), done.stderr) == (shown, b"")
@@ -165,7 +165,7 @@ def test_the_pipes_it_was_given_stay_blocking(environ: dict[str, str]) -> None:
         env=environ,
         input=b"",
         capture_output=True,
-        timeout=20,
+        timeout=60,
         check=True,
     )
     flags = [int(line.split()[1], 8) for line in done.stderr.splitlines() if b"flags" in line]
@@ -177,7 +177,7 @@ def test_a_socket_it_was_given_is_blocking_again_afterwards(environ: dict[str, s
     ours, theirs = socket.socketpair()
     with ours, theirs:
         subprocess.run(
-            [*RUN, "echo", "x"], env=environ, stdin=theirs, stdout=theirs, timeout=20, check=True
+            [*RUN, "echo", "x"], env=environ, stdin=theirs, stdout=theirs, timeout=60, check=True
         )
         assert ours.recv(9) == b"x\n"
         assert os.get_blocking(theirs.fileno())

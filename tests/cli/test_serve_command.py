@@ -43,7 +43,7 @@ def test_without_a_listener_serve_uses_stdio_and_ends_at_end_of_input(
 ) -> None:
     with serve(environ, work) as child:
         asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "session.list"})
-        out, err = child.communicate(f"{asked}\n", timeout=10)
+        out, err = child.communicate(f"{asked}\n", timeout=60)
         assert json.loads(out) == {"jsonrpc": "2.0", "id": 1, "result": {"sessions": []}}
         assert (child.returncode, err) == (0, "")
 
@@ -136,7 +136,7 @@ def test_a_random_token_is_printed_once(environ: dict[str, str], work: Path) -> 
             token = re.fullmatch(r"telex: token (\S{40,})\n", said(child))
             assert token is not None
             child.send_signal(signal.SIGINT)
-            out, err = child.communicate(timeout=10)
+            out, err = child.communicate(timeout=60)
             assert (out, child.returncode) == ("", 0)
             assert token[1] not in err
             tokens.add(token[1])
@@ -149,7 +149,7 @@ def test_a_token_from_the_environment_is_not_printed(environ: dict[str, str], wo
             assert "http://[::1]:" in said(child)
         assert said(child) == "telex: the token is in TELEX_TOKEN\n"
         child.terminate()
-        out, err = child.communicate(timeout=10)
+        out, err = child.communicate(timeout=60)
         assert TOKEN not in out + err
 
 
@@ -171,7 +171,7 @@ def test_a_browser_gets_a_page_that_describes_the_server(
                 assert (page.status_code, "<main>" in page.text) == (status, True)
                 assert web.get(path, headers=proof).json()["reason"] == reason
         child.terminate()
-        child.communicate(timeout=10)
+        child.communicate(timeout=60)
 
 
 def test_a_weak_token_is_refused_at_start(telex: Run) -> None:

@@ -74,7 +74,7 @@ class Stage:
 
     async def click(self, person: Seated) -> None:
         """Run a command, and press a key once the program has subscribed."""
-        async with asyncio.timeout(25):
+        async with asyncio.timeout(60):
             while b"click now" not in person.seen:
                 with contextlib.suppress(TimeoutError):  # a stream is not shown
                     await person.grows(len(person.seen))

@@ -106,7 +106,7 @@ async def test_bash_stops_lists_and_resumes_jobs() -> None:
 async def _started(session: PtySession, name: str) -> None:
     """bash has given the terminal to this child, which is what it is to be: until then an interrupt
     may still find bash's own handlers. There is no event for that, so it is asked."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while _foreground(session) != name:
             await asyncio.sleep(0.005)
 

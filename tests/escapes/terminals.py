@@ -100,21 +100,21 @@ class FakeTerminal:
             self._loop.add_writer(self.ours, self._write)
 
     async def sees(self, wanted: bytes) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while wanted not in self.shown:
                 self._more.clear()
                 await self._more.wait()
 
     async def is_asked(self) -> None:
         """Wait until DA1 was received."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not self.asked:
                 self._more.clear()
                 await self._more.wait()
 
     async def gets(self, wanted: bytes) -> bytes:
         """Wait for a frame that contains this."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 for frame in self.frames:
                     if wanted in frame:

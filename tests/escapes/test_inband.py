@@ -72,7 +72,7 @@ class Terminal:
 
     async def hears(self, count: int = 1) -> list[Any]:
         """Wait for the next frames on the program's input."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(found := self.heard()) < count:
                 self._news.clear()
                 await self._news.wait()
@@ -200,7 +200,7 @@ async def test_a_request_in_waves_form_is_answered_in_it(
 ) -> None:
     async with Terminal() as terminal:
         terminal.prints(asked)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while terminal.typed.count(b"\x07") < len(answers):
                 terminal._news.clear()
                 await terminal._news.wait()
@@ -215,7 +215,7 @@ async def test_each_answer_has_the_form_of_its_own_request() -> None:
         terminal.asks("t:wait", "spec", data=0.01)
         terminal.prints(wave(command="t:wait", reqid="wave", data=0.01))
         terminal.asks("t:echo", "last", data=1)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while terminal.typed.count(b"\x07") < 3:
                 terminal._news.clear()
                 await terminal._news.wait()
@@ -468,7 +468,7 @@ async def test_a_stream_is_no_longer_sent_when_its_program_leaves_the_foreground
         await terminal.hears()
         terminal.foreground = OTHER
         terminal.typed = b""
-        async with asyncio.timeout(25):
+        async with asyncio.timeout(60):
             while terminal.channel.dialect._asked:
                 await asyncio.sleep(0.01)
         assert terminal.typed == b""
@@ -485,7 +485,7 @@ async def test_while_the_terminal_echoes_a_reply_is_held_and_then_dropped() -> N
         assert [reply["resid"] for reply in await terminal.hears(3)] == ["1", "2", "3"]
         terminal.echoes = True
         terminal.asks("t:echo", "4")
-        async with asyncio.timeout(25):
+        async with asyncio.timeout(60):
             while not terminal.channel.undelivered:
                 await asyncio.sleep(0.01)
         terminal.echoes = False
@@ -499,7 +499,7 @@ async def test_a_held_reply_does_not_reach_another_program() -> None:
         terminal.echoes = True
         terminal.asks("t:echo")
         terminal.echoes, terminal.foreground = False, SHELL
-        async with asyncio.timeout(25):
+        async with asyncio.timeout(60):
             while not terminal.channel.undelivered:
                 await asyncio.sleep(0.01)
         assert terminal.typed == b""
@@ -555,7 +555,7 @@ async def test_a_part_that_does_not_fit_ends_its_stream() -> None:
     methods.add("t:large", large)
     async with Terminal(methods) as terminal:
         terminal.asks("t:large")
-        async with asyncio.timeout(25):
+        async with asyncio.timeout(60):
             while terminal.peer._serving._tasks:
                 await asyncio.sleep(0)
         first, last = terminal.heard()
@@ -591,7 +591,7 @@ async def test_requests_beyond_the_allowance_get_ecbusy_then_nothing_and_later_r
         assert 0 < len(replies) - len(busy) < 200
         assert terminal.channel.dialect.unanswered.busy > len(busy)
         terminal.typed = b""
-        async with asyncio.timeout(25):
+        async with asyncio.timeout(60):
             while not terminal.channel._has_room():
                 await asyncio.sleep(0.01)
         terminal.asks("t:echo", "later", data=1)
@@ -608,7 +608,7 @@ async def test_a_program_that_reads_no_replies_gets_none_and_its_streams_wait() 
         assert [reply.get("error", "")[:6] for reply in terminal.heard()] == ["ECBUSY", ""]
         terminal.unread = 0
         terminal.read.set()
-        async with asyncio.timeout(25):
+        async with asyncio.timeout(60):
             while len(terminal.heard()) < 5:
                 await asyncio.sleep(0)
 
@@ -669,7 +669,7 @@ def test_nothing_a_program_prints_breaks_the_channel_or_is_reflected(pieces: lis
             terminal.heard()  # also checks the form of all frames
             terminal.typed = b""
             terminal.asks("t:echo", "good", data=1)
-            async with asyncio.timeout(25):
+            async with asyncio.timeout(60):
                 while {"resid": "good", "data": 1} not in terminal.heard():
                     await asyncio.sleep(0)
 

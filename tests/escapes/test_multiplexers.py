@@ -51,7 +51,7 @@ async def inside(tmux: str, passthrough: str, tmp_path: Path, **env: str) -> lis
     async with terminal(None, x_one=one) as fake:
         termios.tcsetwinsize(fake.fd, (24, 80))
         async with running(fake, *argv, program=tmux, piped=False, **env) as child:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 assert await child.wait() == 0
     told: list[Any] = json.loads(said.read_text())
     return told

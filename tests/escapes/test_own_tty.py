@@ -69,7 +69,7 @@ os.kill(child.pid, signal.SIGTSTP)
 _, status = os.waitpid(child.pid, os.WUNTRACED)
 seen += [os.WIFSTOPPED(status), echoes()]
 os.kill(child.pid, signal.SIGCONT)
-until = time.monotonic() + 10
+until = time.monotonic() + 60
 while echoes() and time.monotonic() < until:
     time.sleep(0.01)
 seen += [echoes()]

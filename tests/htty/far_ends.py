@@ -77,7 +77,7 @@ class FarEnd:
         return len(self._queue)
 
     async def until(self, condition: Any) -> None:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             while not condition():
                 self._more.clear()
                 await self._more.wait()
@@ -163,7 +163,7 @@ class Shown:
         self._more.set()
 
     async def sees(self, wanted: str) -> None:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             while wanted not in self.text:
                 self._more.clear()
                 await self._more.wait()

@@ -140,7 +140,7 @@ async def test_a_browser_that_disconnects_frees_the_stream() -> None:
         await socket.send("x")
         await socket.recv()
         socket.transport.abort()
-        async with asyncio.timeout(25):
+        async with asyncio.timeout(60):
             await stage.program.seen[0].gone.wait()
 
 

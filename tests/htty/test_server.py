@@ -161,7 +161,7 @@ async def test_a_failing_app_prints_its_error_and_continues_to_serve() -> None:
 async def test_ctrl_c_interrupts_the_program_which_sends_goaway(program: str, says: str) -> None:
     async with visiting(program) as (http, stream, shown):
         stream.pty.write(b"\x03")
-        ended = await asyncio.wait_for(http.over, 10)
+        ended = await asyncio.wait_for(http.over, 60)
         assert ended.code == 0, ended
         await asyncio.wait_for(stream.pty.child.wait(), 10)
         await shown.sees(says)
@@ -176,7 +176,7 @@ async def test_ctrl_c_ends_live_updates_and_the_connection_gracefully() -> None:
         stream.pty.write(b"\x03")
         with pytest.raises(StreamReset):
             await live.read()
-        ended = await asyncio.wait_for(http.over, 10)
+        ended = await asyncio.wait_for(http.over, 60)
         assert (ended.graceful, ended.code) == (True, 0), ended
 
 
@@ -203,7 +203,7 @@ async def test_ctrl_z_gives_the_terminal_to_the_shell_and_fg_continues_the_page(
             assert stream.pty.line_settings().echo
             stream.pty.write(b"echo $((6*7)) is what; fg\n")
             await shown.sees("42 is what")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while stream.pty.line_settings().echo:
                     await asyncio.sleep(0.01)
             assert await got(http) == (b"200", b"a page")

@@ -137,7 +137,7 @@ def test_a_typescript_is_read_without_the_lines_of_script(
         check=True,
         stdout=subprocess.DEVNULL,
         stdin=subprocess.DEVNULL,
-        timeout=20,
+        timeout=60,
     )
     data = (tmp_path / "typescript").read_bytes()
     assert data.startswith(b"Script started")

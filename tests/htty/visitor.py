@@ -39,7 +39,7 @@ async def visiting(url: str, **how: Any) -> AsyncIterator[Visitor]:
     """Open the address. The name is only sent as Host, because not every system resolves it."""
     there = urlsplit(url)
     base = f"http://127.0.0.1:{there.port}"
-    async with httpx.AsyncClient(base_url=base, timeout=10, **how) as client:
+    async with httpx.AsyncClient(base_url=base, timeout=60, **how) as client:
         visitor = Visitor(client, there.netloc)
         answer = await visitor.come(there.query)
         assert answer.status_code in (302, 303, 307), answer.text

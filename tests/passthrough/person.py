@@ -72,7 +72,7 @@ class Person:
 
     async def takes_keys(self) -> None:
         """Wait until telex has taken the terminal, by polling: there is no event for it."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not self.raw():
                 await asyncio.sleep(0.005)
 
@@ -81,7 +81,7 @@ class Person:
 
     async def grows(self, size: int) -> None:
         """Wait until more than so many bytes were seen."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(self.seen) <= size:
                 assert not self._over.is_set(), f"it ended: {bytes(self.seen)!r}"
                 self._more.clear()
@@ -107,7 +107,7 @@ class Person:
         """Wait for the exit, and until all output before it was read. Return the exit code; for a
         signal, 128 plus it."""
         ended = await self.pty.child.wait()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await self._over.wait()
         return ended.code if ended.code is not None else 128 + (ended.signal or 0)
 

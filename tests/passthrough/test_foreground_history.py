@@ -28,7 +28,7 @@ class RunningProgram:
         self._news.set()
 
     async def says(self, text: bytes) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while text not in self.output:
                 self._news.clear()
                 await self._news.wait()

@@ -27,14 +27,14 @@ Program = Callable[[str], str]
 
 async def is_as_it_was(person: Person) -> None:
     """Wait until the modes are restored, by polling: there is no event for them."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while not person.restored():
             await asyncio.sleep(0.01)
 
 
 async def is_plain(person: Person, *but: str) -> None:
     """Wait until the person's terminal has no mode of a program."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while set_on(person) - {*but}:
             await person.grows(len(person.seen))
 
@@ -62,7 +62,7 @@ async def killed(*argv: str, shows: str, **env: str) -> AsyncIterator[Person]:
     """Kill telex when this text was seen. Its parent continues, and sets no modes itself."""
     async with at_terminal("sh", "-c", '"$@"; exec sleep 100', "sh", *argv, **env) as person:
         await person.sees(shows)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while person.restored():
                 await asyncio.sleep(0.005)
         children = Path(f"/proc/{person.pid}/task/{person.pid}/children").read_text()

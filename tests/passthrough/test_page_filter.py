@@ -44,7 +44,7 @@ def browser(home: Path) -> str:
 async def sent(home: Path, count: int = 1) -> str:
     """Wait for the address of the browser, by polling: it is not our child."""
     seen = home / "browser.seen"
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not seen.exists() or len(seen.read_text().split()) < count:
             await asyncio.sleep(0.01)
     return seen.read_text().split()[count - 1]
@@ -408,7 +408,7 @@ def test_a_program_without_a_page_imports_nothing_for_pages(tmp_path: Path) -> N
         [sys.executable, "-c", script],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
         env={**os.environ, "TELEX_HOME": str(tmp_path)},
         check=False,
     )

@@ -182,7 +182,7 @@ async def test_the_last_output_waits_for_a_terminal_that_reads_late(tmp_path: Pa
         await person.sees("ready\r\n")
         person.pty.pause()
         person.type("\r")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not said.exists():
                 await asyncio.sleep(0.01)
         await asyncio.sleep(0.2)  # the program has exited by now, and telex must still run

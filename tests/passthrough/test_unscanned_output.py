@@ -57,7 +57,7 @@ async def test_a_query_with_a_reply_before_the_first_frame_is_no_longer_open(
 async def test_the_responder_is_imported_once_the_program_is_idle(tmp_path: Path) -> None:
     async with seated(*RUN, "cat", home=tmp_path) as person:
         maps = Path(f"/proc/{person.pid}/maps")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while "ghostty" not in maps.read_text():
                 await asyncio.sleep(0.05)
         person.type("still here\r")

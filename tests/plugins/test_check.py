@@ -326,7 +326,7 @@ def test_new_writes_a_plugin_once_and_prints_the_next_steps(tmp_path: Path) -> N
 
     def run(*args: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*new, *args], cwd=tmp_path, capture_output=True, text=True, timeout=20, check=False
+            [*new, *args], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
         )
 
     ran = run("mine", "--language", "shell")

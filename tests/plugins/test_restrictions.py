@@ -47,7 +47,7 @@ def ran(
     found: FoundPlugin, kernel: Kernel | None = None, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     argv = restrictions(found, kernel=kernel).command([str(found.executable)])
-    return subprocess.run(argv, capture_output=True, text=True, timeout=20, env=env, check=False)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, env=env, check=False)
 
 
 @with_landlock

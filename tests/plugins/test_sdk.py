@@ -390,7 +390,7 @@ def test_starting_a_plugin_by_hand_prints_what_it_is(source: Path) -> None:
             stdin=slave,
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=60,
             check=False,
         )
     finally:

@@ -33,7 +33,7 @@ async def test_a_group_ends_with_its_last_process_and_not_with_its_leader() -> N
             await asyncio.wait_for(asyncio.shield(waiting), 0.2)
         group.stdin.write(b".")
         group.stdin.flush()
-        await asyncio.wait_for(waiting, 5)
+        await asyncio.wait_for(waiting, 60)
     os.waitpid(group.pid, 0)
     group.returncode = 0
-    await asyncio.wait_for(gone(group.pid), 5)
+    await asyncio.wait_for(gone(group.pid), 60)

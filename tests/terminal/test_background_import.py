@@ -31,6 +31,6 @@ begun.wait(30)
 def test_exit_waits_only_for_the_import_of_re2(name: str, said: str) -> None:
     script = ENDING.replace("NAME", repr(name))
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=False
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, said, "")

@@ -39,8 +39,8 @@ def payload(chance: random.Random, ran: Path) -> str:
 
 
 def until(fd: int, mark: bytes) -> bytes:
-    """What bash prints up to the mark. Bounded: ten seconds."""
-    seen, deadline = b"", time.monotonic() + 10
+    """What bash prints up to the mark. Bounded: a minute."""
+    seen, deadline = b"", time.monotonic() + 60
     while mark not in seen:
         ready, _, _ = select.select([fd], [], [], deadline - time.monotonic())
         assert ready, f"no {mark!r} in {seen[-300:]!r}"

@@ -212,7 +212,7 @@ async def test_output_that_changes_nothing_visible_does_not_disturb_stillness_si
         await session.wait(ScreenStable(Stability(60)))
         busy = asyncio.create_task(_keep_printing(session, b"\x1b[m\x1b[s"))
         try:
-            await session.wait(ScreenStable(Stability(50, "change")), timeout=5)
+            await session.wait(ScreenStable(Stability(50, "change")), timeout=60)
         finally:
             busy.cancel()
             await asyncio.wait({busy})
@@ -262,7 +262,7 @@ async def test_waits_of_every_kind_come_true() -> None:
             CursorAt(matchers.CellPosition(1, 6)),
             AnyOf((ContainsText("third"), ContainsText("second"))),
         ):
-            assert await session.wait(matcher, timeout=5)
+            assert await session.wait(matcher, timeout=60)
 
 
 # Since.
@@ -397,7 +397,7 @@ async def test_closing_in_the_middle_of_everything_leaves_nothing() -> None:
     await asyncio.gather(session.close(), session.close())
     told = await asyncio.gather(*waits, return_exceptions=True)
     assert all(isinstance(each, WaitCancelled) for each in told)
-    async with asyncio.timeout(25):
+    async with asyncio.timeout(60):
         done = await asyncio.gather(*acts, return_exceptions=True)
     assert all(isinstance(each, Exception) for each in done), done
     assert await ended

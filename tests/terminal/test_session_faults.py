@@ -216,7 +216,7 @@ async def test_slow_and_vanished_clients_beside_floods_harm_no_other_client(
             [connection.peer._channel.unsent for connection in service._connections.values()]  # type: ignore[union-attr]
         )
         # Now the slow one reads, and is told what it missed.
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not slow.gaps:
                 await slow.told()
         for client in good, slow, attached:

@@ -317,7 +317,7 @@ async def _status_and_rest(here: Any, head: str) -> tuple[int, str]:
     last = SMUGGLED.format(host=host).replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
     writer.write(f"{head}\r\n{proof}{CHUNKED}{last}".encode())
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             answer = (await reader.read()).decode()
     finally:
         writer.close()
@@ -795,10 +795,10 @@ async def test_it_listens_on_ipv6_and_by_name_too() -> None:
 async def test_it_is_ready_at_once_and_installs_no_signal_handler() -> None:
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     async with listen(_nothing, auth=Authenticator(TOKEN)) as address:
-        with socket.create_connection(("127.0.0.1", address.port), timeout=20):
+        with socket.create_connection(("127.0.0.1", address.port), timeout=60):
             assert handlers == [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", address.port), timeout=20)
+        socket.create_connection(("127.0.0.1", address.port), timeout=60)
 
 
 @pytest.mark.counted

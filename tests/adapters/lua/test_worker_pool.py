@@ -50,7 +50,7 @@ def alive(pid: int | None) -> bool:
 
 
 async def gone(*pids: int | None) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while any(map(alive, pids)):
             await asyncio.sleep(0.005)
         await asyncio.sleep(0.005)  # and until the EOF of its socket was read
