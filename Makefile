@@ -9,7 +9,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 PEERS := .venv/.peers-installed
 
-.PHONY: help setup run test soak lint types fix bench docs site programs clean
+.PHONY: help setup run test compiled soak lint types fix bench docs site programs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -48,8 +48,14 @@ run: $(STAMP) ## the server, on a unix socket and on 127.0.0.1 (PORT=8023)
 	@printf '%s\n' "$$WELCOME"
 	@exec $(BIN)/telex serve --socket --http 127.0.0.1:$(PORT)
 
-test: lint types programs ## lint, types and every test (JOBS=4 at once)
+test: $(STAMP) ## lint, types and every test (JOBS=4 at once)
+	@$(MAKE) --no-print-directory -j2 lint types programs compiled
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+# In a fresh clone each of the JOBS would compile every test; mypy needs one processor meanwhile.
+# A test that cannot be collected is reported by pytest itself.
+compiled: $(STAMP)
+	-@$(BIN)/python -m pytest --collect-only -q >/dev/null
 
 soak: export TELEX_SOAK := 1
 soak: $(STAMP) programs ## the fault tests with their full counts, and the originals; figures printed
