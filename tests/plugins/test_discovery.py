@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telex.config.places import Places
+from telex.plugins import discovery
 from telex.plugins import plugin_manifest as manifests
-from telex.plugins import project_trust
 from telex.plugins.discovery import VARIABLE, FoundPlugin, FoundPlugins, find
 
 
@@ -509,12 +509,14 @@ def test_a_script_is_not_run_if_other_users_could_have_written_its_interpreter(
 def project(tmp_path: Path) -> Path:
     (tmp_path / "project" / ".git").mkdir(parents=True)
     (tmp_path / "project" / "below").mkdir()
-    executable(tmp_path / "project" / project_trust.NAME / "tool")
+    executable(tmp_path / "project" / discovery.PROJECT_PLUGINS / "tool")
     return tmp_path / "project"
 
 
 def agree(project: Path, places: Places) -> None:
-    project_trust.trust(project_trust.read(project / project_trust.NAME, places), places)
+    discovery.trust_project(
+        discovery.read_project(project / discovery.PROJECT_PLUGINS, places), places
+    )
 
 
 def test_a_projects_plugins_are_not_run_until_they_are_trusted(
@@ -526,11 +528,13 @@ def test_a_projects_plugins_are_not_run_until_they_are_trusted(
     assert found.refusal
     assert found.refusal.endswith("then run: telex plugin trust")
     [problem] = findings.problems
-    assert problem.startswith(f"the plugins in {project / project_trust.NAME} are the project's")
+    assert problem.startswith(
+        f"the plugins in {project / discovery.PROJECT_PLUGINS} are the project's"
+    )
     agree(project, places)
     trusted = find(places, {}, project / "below")
     assert (only(trusted).refusal, trusted.problems) == (None, ())
-    assert project_trust.untrust(project / project_trust.NAME, places)
+    assert discovery.untrust_project(project / discovery.PROJECT_PLUGINS, places)
     assert only(find(places, {}, project)).refusal
 
 
@@ -555,11 +559,11 @@ def _relink(plugins: Path) -> None:
 def test_a_change_of_anything_in_a_projects_plugins_ends_the_trust(
     places: Places, project: Path, change: Any
 ) -> None:
-    (project / project_trust.NAME / "data").write_text("data")
-    (project / project_trust.NAME / "link").symlink_to("data")
+    (project / discovery.PROJECT_PLUGINS / "data").write_text("data")
+    (project / discovery.PROJECT_PLUGINS / "link").symlink_to("data")
     agree(project, places)
     assert all(one.trusted for one in find(places, {}, project).found)
-    change(project / project_trust.NAME)
+    change(project / discovery.PROJECT_PLUGINS)
     findings = find(places, {}, project)
     assert not any(one.trusted for one in findings.found)
     assert "changed since you trusted them" in findings.problems[0]
@@ -568,8 +572,8 @@ def test_a_change_of_anything_in_a_projects_plugins_ends_the_trust(
 
 def test_a_link_out_of_a_projects_plugins_cannot_be_trusted(places: Places, project: Path) -> None:
     (project / "tool.py").write_text("")
-    (project / project_trust.NAME / "link").symlink_to("../../tool.py")
-    with pytest.raises(project_trust.NotTrustable, match="leads out of"):
+    (project / discovery.PROJECT_PLUGINS / "link").symlink_to("../../tool.py")
+    with pytest.raises(discovery.NotTrustable, match="leads out of"):
         agree(project, places)
     findings = find(places, {}, project)
     assert not only(findings).trusted
@@ -577,8 +581,8 @@ def test_a_link_out_of_a_projects_plugins_cannot_be_trusted(places: Places, proj
 
 
 def test_a_pipe_in_a_projects_plugins_does_not_block(places: Places, project: Path) -> None:
-    os.mkfifo(project / project_trust.NAME / "pipe")
-    with pytest.raises(project_trust.NotTrustable, match="neither a file nor a directory"):
+    os.mkfifo(project / discovery.PROJECT_PLUGINS / "pipe")
+    with pytest.raises(discovery.NotTrustable, match="neither a file nor a directory"):
         agree(project, places)
 
 

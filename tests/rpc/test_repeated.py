@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telex.rpc.dialects.json_escapes import JsonEscapes
-from telex.rpc.dialects.repeated_members import repeated
+from telex.rpc.dialects.json_escapes import JsonEscapes, repeated
 from telex.rpc.errors import Condition
 from telex.rpc.messages import Malformed
 

@@ -23,11 +23,11 @@ the rest. The ANSI of a command enters the output at `OutputMerger.insert`.
     job_control       stops telex when the program stops, and continues both
     session_leader    the small program that leads the child's session
 Filters between the two terminals, for JSON escapes and pages:
-    escape_filter     finds frames in the output and replies in the input; loads the rest
+    escape_filter     finds frames in the output and replies in the input; loads the rest; opens
+                      the socket beside the program's terminal
     page_filter       the same for pages; page_opener asks the person and opens the browser
     query_replies     replies of the person's terminal: to our queries, and to the program's DA1
     output_backlog    output that no emulator has parsed yet
-    run_socket        the socket beside the program's terminal
     escape_responder  answers the program's commands; imported with the first frame
     person_surface    the person's terminal as the surface of JSON escapes, and its abilities
     event_delivery    sends events of that terminal to their subscribers

@@ -13,9 +13,9 @@ The protocol:
     client            the host's side: one plugin started, called and ended
     errors            exceptions, whose messages name the plugin
 Find plugins and decide which may run:
-    discovery         executables in the plugin directories, checked and not run
+    discovery         executables in the plugin directories, checked and not run; and which plugins
+                      of a project the person trusts
     ownership         whether another user could have written a plugin
-    project_trust     whether the plugins of a project may be run
     plugin_manifest   a plugin's `manifest.json`; `validation` names the problem of a field
 Run one plugin:
     plugin_process    process, pipes, standard error; its end: requests, signals, deadlines

@@ -16,6 +16,7 @@ keeps its name: if it were left out, a later plugin of the same name would take 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
@@ -24,11 +25,13 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
+from telex.config import load
 from telex.config.errors import ConfigError
+from telex.config.load import ProjectFile, Trust
 from telex.config.places import read_file
-from telex.plugins import ownership, project_trust
+from telex.plugins import ownership
 from telex.plugins import plugin_manifest as manifests
-from telex.plugins.limits import PLUGIN_DIRECTORY_ENTRIES
+from telex.plugins.limits import PLUGIN_DIRECTORY_ENTRIES, PLUGIN_TRUSTED_BYTES
 from telex.plugins.ownership import interpreters
 from telex.plugins.protocol import PluginManifest
 
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from telex.config.places import Places
+
 
 VARIABLE: Final = "TELEX_PLUGIN_PATH"
 
@@ -130,7 +134,7 @@ def find(places: Places, environ: Mapping[str, str], project: Path | None = None
         if (real := _real(directory)) not in seen:
             seen.add(real)
             _search_directory(directory, real, search, wanted=wanted)
-    if project is not None and (theirs := project_trust.of_project(project)) is not None:
+    if project is not None and (theirs := project_directory(project)) is not None:
         _search_project(theirs, places, seen, search)
     return FoundPlugins(tuple(search.found.values()), tuple(search.problems), tuple(search.hints))
 
@@ -152,8 +156,8 @@ def _search_project(directory: Path, places: Places, seen: set[Path], search: _S
     if real in seen:
         return
     try:
-        refusal = project_trust.refusal(project_trust.read(real, places))
-    except (project_trust.NotTrustable, ConfigError) as error:
+        refusal = _untrusted(read_project(real, places))
+    except (NotTrustable, ConfigError) as error:
         refusal = f"the plugins in {directory} cannot be trusted: {error}"
     if refusal:
         search.problems.append(refusal)
@@ -282,3 +286,115 @@ def _not_runnable(path: Path, top: Path, search: _Search) -> str | None:
     if not problem and not os.access(path, os.X_OK):
         return f"{path} is not executable; if it is a plugin: chmod u+x {quote(str(path))}"
     return problem
+
+
+# The plugins of a project, and whether the person trusted them as they are now.
+#
+# To change into a directory must not run its programs. So they run only after the person has read
+# and trusted them: `telex plugin trust`. The person trusts the whole directory, with names,
+# contents and executable bits, and not one plugin in it: a Python script imports from its
+# directory, so a new file beside the script can change what the script does. The decisions are
+# stored with those about config files (`config.load`). A link is trusted by its target path, and
+# only if the target is in the directory, where its content is read.
+
+
+PROJECT_PLUGINS: Final = ".telex/plugins"
+
+
+class NotTrustable(Exception):
+    """A project's plugins cannot be trusted; the message has the reason."""
+
+
+def project_directory(start: Path) -> Path | None:
+    """Return the plugin directory of a project: in `start`, or in a parent within the
+    repository."""
+    candidates = (directory / PROJECT_PLUGINS for directory in load.project_directories(start))
+    return next((path for path in candidates if os.path.lexists(path)), None)
+
+
+def read_project(directory: Path, places: Places) -> ProjectFile:
+    """Read the directory, and whether it is trusted as it is now. Raises NotTrustable."""
+    directory = Path(os.path.realpath(directory))
+    listing = "\n".join(_listing(directory)).encode("utf-8", "surrogateescape")
+    return ProjectFile(directory, listing, load.judge(directory, listing, places.trusted))
+
+
+def trust_project(seen: ProjectFile, places: Places) -> None:
+    """Trust the directory as it was read."""
+    load.trust(seen, places.trusted)
+
+
+def untrust_project(directory: Path, places: Places) -> bool:
+    """Remove the decision about this directory. Return False if there was none."""
+    return load.untrust(directory, places.trusted)
+
+
+def _untrusted(seen: ProjectFile) -> str | None:
+    """Return why these plugins are not run, and what to do; None if they are trusted."""
+    if seen.trust is Trust.TRUSTED:
+        return None
+    changed = seen.trust is Trust.CHANGED
+    why = "changed since you trusted them" if changed else "are the project's and not trusted"
+    return f"the plugins in {seen.path} {why}; read them, then run: telex plugin trust"
+
+
+def _listing(directory: Path) -> Iterator[str]:
+    """Yield a line for each entry at any depth, in a fixed order. A line changes with its entry."""
+    room = PLUGIN_TRUSTED_BYTES
+    for path in _entries(directory):
+        status = path.lstat()
+        name = ascii(str(path.relative_to(directory)))
+        if stat.S_ISDIR(status.st_mode):
+            yield f"directory {name}"
+        elif stat.S_ISLNK(status.st_mode):
+            yield f"link {name} {_link_target(path, directory)!a}"
+        elif stat.S_ISREG(status.st_mode):
+            digest, size = _digest(path, room)
+            room -= size
+            yield f"{digest} {'x' if status.st_mode & 0o111 else '-'} {name}"
+        else:
+            raise NotTrustable(f"{path} is neither a file nor a directory; remove it")
+
+
+def _entries(directory: Path) -> list[Path]:
+    found: list[Path] = []
+    waiting = [directory]
+    while waiting:
+        try:
+            inside = list(waiting.pop().iterdir())
+        except OSError as error:
+            raise NotTrustable(f"{error.filename} cannot be read: {error.strerror}") from error
+        found += inside
+        if len(found) > PLUGIN_DIRECTORY_ENTRIES:
+            raise NotTrustable(
+                f"{directory} has more than {PLUGIN_DIRECTORY_ENTRIES} files; move files that the "
+                "plugins need elsewhere"
+            )
+        waiting += (path for path in inside if path.is_dir() and not path.is_symlink())
+    return sorted(found)
+
+
+def _link_target(link: Path, directory: Path) -> str:
+    target = os.path.realpath(link)
+    if not target.startswith(f"{directory}{os.sep}"):
+        raise NotTrustable(f"{link} leads out of {directory}; replace it by a copy")
+    return os.readlink(link)
+
+
+def _digest(path: Path, room: int) -> tuple[str, int]:
+    """Return the digest and the size of a file."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        with open(path, "rb", opener=_no_link) as file:
+            while block := file.read(1 << 20):
+                size += len(block)
+                if size > room:
+                    raise NotTrustable(f"{path}: the directory is larger than telex reads")
+                digest.update(block)
+    except OSError as error:
+        raise NotTrustable(f"{path} cannot be read: {error.strerror}") from error
+    return digest.hexdigest(), size
+
+
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -19,8 +19,7 @@ closes or the zygote exits.
 
 In the server:
     worker_pool      all instances of a server; starts the zygote, starts and kills workers by it
-    instance         one plugin in one worker: calls in order, deadlines, restarts
-    worker_socket    a socket in the event loop
+    instance         one plugin in one worker: calls in order, deadlines, restarts; its socket
 In the zygote and the workers, which import nothing else of the server:
     zygote_process   the zygote, which forks and reaps workers and runs no plugin; and a worker
     zygote_protocol  the records between `worker_pool` and `zygote_process`

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 
-from telex.adapters.lua.instance import Instance
-from telex.adapters.lua.worker_socket import WorkerSocket
+from telex.adapters.lua.instance import Instance, WorkerSocket
 from telex.adapters.lua.zygote_protocol import ENDED, FORK, KILL, RECORD
 from telex.processes.child import Exit
 from telex.processes.spawn import PipeEnd, Pipes, StartRefused, start

@@ -31,7 +31,7 @@ from telex.adapters.lua.zygote_protocol import ENDED, FORK, NOT_FORKED, RECORD
 from telex.processes.proc import address_space
 
 _STDIN: Final = 0
-_READ_BYTES: Final = 64 * 1024  # as in `worker_socket`, and for the same reason
+_READ_BYTES: Final = 64 * 1024  # as in `WorkerSocket`, and for the same reason
 _libc: Final = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 

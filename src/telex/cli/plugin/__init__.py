@@ -145,18 +145,20 @@ them again.
 )
 def trust_command(remove: bool, where: Path | None) -> None:
     from telex.config import places
-    from telex.plugins import discovery, project_trust
+    from telex.plugins import discovery
 
     start, here = (where or Path()).resolve(), places.find()
-    directory = project_trust.of_project(start)
+    directory = discovery.project_directory(start)
     if directory is None:
-        raise click.ClickException(f"there is no {project_trust.NAME} in {start} or its project")
+        raise click.ClickException(
+            f"there is no {discovery.PROJECT_PLUGINS} in {start} or its project"
+        )
     directory = directory.resolve()
     if remove:
-        was = project_trust.untrust(directory, here)
+        was = discovery.untrust_project(directory, here)
         say(f"{directory} is no longer trusted" if was else f"{directory} was not trusted")
         return
-    project_trust.trust(project_trust.read(directory, here), here)
+    discovery.trust_project(discovery.read_project(directory, here), here)
     findings = discovery.find(here, {}, start)
     for problem in findings.problems:
         warn(problem)

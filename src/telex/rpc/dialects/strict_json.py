@@ -2,8 +2,8 @@
 
 msgspec already refuses NaN, lone surrogate escapes, raw control characters and trailing data. Two
 checks remain: a body kept as `Raw` is not checked for UTF-8, and nesting is bounded only by the
-stack. For duplicate keys the last one is used; JSON escapes refuse them (`repeated_members`). Both
-dialects use this module first on every body.
+stack. For duplicate keys the last one is used; JSON escapes refuse them (`json_escapes.repeated`).
+Both dialects use this module first on every body.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@
     draw(crop(snapshot, region), "png")
 
     theme          the colours of a terminal as RGB
-    layout         the pieces of each row, with their places and colours
+    layout         the pieces of each row, with their places and colours; underlines as shapes
     box_drawing    lines, blocks and dots as shapes
-    underlines     underlines as shapes
     emoji          emoji as images
     text, svg, html, png   one module for each kind of picture
 

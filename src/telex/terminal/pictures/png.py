@@ -36,8 +36,8 @@ from telex.terminal.pictures.layout import (
     Piece,
     lay_out,
     pixels,
+    underline_shapes,
 )
-from telex.terminal.pictures.underlines import underline_shapes
 
 if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont

@@ -26,9 +26,9 @@ from telex.terminal.pictures.layout import (
     Piece,
     lay_out,
     pixels,
+    underline_shapes,
 )
 from telex.terminal.pictures.theme import RGB, Theme, css
-from telex.terminal.pictures.underlines import underline_shapes
 
 if TYPE_CHECKING:
     from telex.terminal.cells import Snapshot
