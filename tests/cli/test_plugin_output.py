@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from telex.cli.plugin import output
-from telex.cli.plugin.output import Saying
+from telex.cli.plugin import plugin_target
+from telex.cli.plugin.plugin_target import Saying
 from telex.plugins.protocol import ProgressNotice
 from telex.redaction import MARKER, Redactor
 
@@ -44,7 +44,7 @@ class Shown:
     ],
 )
 def test_a_line_says_as_much_as_is_known(progress: ProgressNotice, line: str) -> None:
-    assert output.line("it", progress, drawn=False) == line
+    assert plugin_target.line("it", progress, drawn=False) == line
 
 
 def test_on_a_terminal_the_progress_bar_stays_below_the_output_and_is_removed_at_the_end() -> None:

@@ -69,9 +69,9 @@ def spawn(
 
     async def dial() -> Channel:
         from telex.processes.child_environment import child_environment
-        from telex.transports import child_stdio
+        from telex.transports.stdio import connect_child
 
-        return await child_stdio.connect(
+        return await connect_child(
             [*given, *arguments],
             env=child_environment(os.environ, env),
             cwd=None if cwd is None else os.fspath(cwd),

@@ -3,7 +3,7 @@
 Each transport creates channels that fit `telex.rpc.channel`, and does not interpret the messages.
 
     stdio unix websocket http   the transports
-    child_stdio     a child's standard input and output, for the program that started it
+    stdio           has the other end too: a child's standard input and output, for its parent
     addresses       from `unix:PATH` or a URL to a channel
     channels        channels on byte streams and on awaited frames
     auth            authentication of network requests: token, Host, Origin

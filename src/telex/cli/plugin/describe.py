@@ -47,8 +47,7 @@ def command(context: click.Context, as_json: bool, name: str) -> None:
 
 
 async def _about(host: Host, found: FoundPlugin) -> dict[str, Any]:
-    from telex.cli.plugin.output import Saying
-    from telex.cli.plugin.plugin_target import ended
+    from telex.cli.plugin.plugin_target import Saying, ended
     from telex.plugins import plugin_commands, plugin_tools
     from telex.plugins.client import start
     from telex.plugins.errors import PluginError

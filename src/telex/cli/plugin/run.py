@@ -65,7 +65,7 @@ class _Running:
 
     async def run(self) -> str | None:
         """Run the command and return its text. Raises click exceptions."""
-        from telex.cli.plugin.output import Saying
+        from telex.cli.plugin.plugin_target import Saying
         from telex.plugins import plugin_commands
         from telex.plugins.client import start
         from telex.plugins.errors import PluginError
@@ -137,7 +137,7 @@ class _Running:
 
 async def _call_tool(host: Host, found: FoundPlugin, words: list[str]) -> str:
     """Return the tool's result as text."""
-    from telex.cli.plugin.output import Saying
+    from telex.cli.plugin.plugin_target import Saying
     from telex.plugins.plugin_commands import content_text
     from telex.plugins.plugin_tools import list_tools
     from telex.plugins.supervisor import PluginSupervisors

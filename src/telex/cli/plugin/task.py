@@ -72,8 +72,7 @@ def command(context: click.Context, file: Path, dry_run: bool, name: str) -> int
 async def _run(
     host: Host, found: FoundPlugin, wanted: list[RequestedTask], where: Path, *, dry_run: bool
 ) -> TasksOutcome | None:
-    from telex.cli.plugin.output import Saying
-    from telex.cli.plugin.plugin_target import ended
+    from telex.cli.plugin.plugin_target import Saying, ended
     from telex.plugins import plugin_commands, plugin_tasks, task_plan
     from telex.plugins.errors import PluginError
     from telex.plugins.supervisor import PluginSupervisors
