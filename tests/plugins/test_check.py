@@ -17,8 +17,13 @@ import pytest
 from telex.cli.plugin.check import _target
 from telex.plugins import protocol as spec
 from telex.plugins.check import CLAUSES, check
-from telex.plugins.check.bench import CheckedProcess
-from telex.plugins.check.report import CheckReport, ClauseLevel, ClauseOutcome, ClauseResult
+from telex.plugins.check.bench import (
+    CheckedProcess,
+    CheckReport,
+    ClauseLevel,
+    ClauseOutcome,
+    ClauseResult,
+)
 
 GREET = Path(__file__).parent.parent.parent / "examples/plugins/greet.py"
 CHECK = [sys.executable, "-m", "telex", "plugin", "check"]

@@ -24,9 +24,8 @@ from plugins.animals import ZOO, RecordingHost, animal, found, written
 from telex.plugins import errors, handshake
 from telex.plugins import protocol as spec
 from telex.plugins.client import start
-from telex.plugins.dialect import NotAnAnswer, PluginDialect, answered_id
+from telex.plugins.dialect import NotAnAnswer, PluginDialect, SlidingWindow, answered_id
 from telex.plugins.limits import PLUGIN_STDERR_LINE_CHARS
-from telex.plugins.plugin_faults import SlidingWindow
 from telex.plugins.plugin_process import StderrLines
 from telex.plugins.plugin_settings import COOKIE, Deadlines, plugin_environment
 from telex.redaction import MARKER, Redactor

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import click
 import pytest
 
+from telex.cli.plugin import LANGUAGES, skeleton, write_skeleton
 from telex.plugins.check import CLAUSES, check
-from telex.plugins.check.bench import CheckedProcess
-from telex.plugins.check.report import CheckReport, ClauseResult
-from telex.plugins.skeleton import LANGUAGES, FileTaken, skeleton, write_skeleton
+from telex.plugins.check.bench import CheckedProcess, CheckReport, ClauseResult
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples/plugins"
 RUN_BY = {
@@ -120,5 +120,5 @@ async def test_a_new_plugin_in_python_passes_the_check(tmp_path: Path) -> None:
     report = await check(tmp_path / "mine", seconds=10.0, command="hello", clauses=clauses)
     assert not broken(report), report.stderr
     assert (report.name, report.version) == ("mine", "1")
-    with pytest.raises(FileTaken, match="exists already"):
+    with pytest.raises(click.ClickException, match="exists already"):
         write_skeleton(tmp_path / "mine", "mine", "shell")

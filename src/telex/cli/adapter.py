@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -157,6 +158,10 @@ in Lua with comments, one fixture, and a README. Existing files are not replaced
 """
 
 
+_SKELETON: Final = ("manifest.toml", "main.lua", "README.md", "fixtures/screens.toml")
+"""A working plugin with a place for its name, so that an author changes running code."""
+
+
 @command.command("new", help=NEW_HELP)
 @click.option(
     "--dir",
@@ -167,11 +172,18 @@ in Lua with comments, one fixture, and a README. Existing files are not replaced
 )
 @click.argument("name")
 def new_command(parent: Path, name: str) -> None:
-    from telex.adapters.skeleton import write_skeleton
-
     _check_name(name)
     directory = parent / name
-    for path in write_skeleton(directory, name):
+    try:
+        directory.mkdir(parents=True)
+    except FileExistsError:
+        message = f"{directory} exists already; choose another name or --dir"
+        raise click.ClickException(message) from None
+    for file in _SKELETON:
+        path = directory / file
+        path.parent.mkdir(exist_ok=True)
+        text = files("telex.adapters").joinpath("skeleton", file).read_text("utf-8")
+        path.write_text(text.replace("@NAME@", name), encoding="utf-8")
         say(f"wrote {path}")
     called = directory if directory.is_absolute() else f"./{directory}"
     say()

@@ -18,9 +18,9 @@ the rest. The ANSI of a command enters the output at `OutputMerger.insert`.
     program_run       the whole run, from the first key to the exit code
     joined_terminals  the two terminals: where both directions end, with their backpressure
     person_terminal   the person's terminal: makes it raw, restores it on every way out, and
-                      tracks the modes that a program has set on it
+                      tracks the modes that a program has set on it; stops telex when the program
+                      stops, and continues both
     terminal_io       non-blocking reading and writing of descriptors that we share with the shell
-    job_control       stops telex when the program stops, and continues both
     session_leader    the small program that leads the child's session
 Filters between the two terminals, for JSON escapes and pages:
     escape_filter     finds frames in the output and replies in the input; loads the rest; opens

@@ -13,8 +13,7 @@ import termios
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from telex.passthrough import job_control
-from telex.passthrough.person_terminal import STDIN, PersonTerminal
+from telex.passthrough.person_terminal import STDIN, PersonTerminal, stop_process_group
 from telex.passthrough.terminal_io import InputReader, OutputWriter
 from telex.terminal.recording import OutputEvent
 
@@ -160,7 +159,7 @@ class Player:
             self._paused = not self._paused
         elif key == SUSPEND:
             self._own.give_back()
-            job_control.stop()
+            stop_process_group()
             self._own.take()
 
     def _output_failed(self, error: OSError) -> None:

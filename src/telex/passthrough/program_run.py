@@ -30,10 +30,17 @@ from signal import (
 )
 from typing import TYPE_CHECKING, Any, Final
 
-from telex.passthrough import job_control, session_leader
+from telex.passthrough import session_leader
 from telex.passthrough.escape_filter import EscapeFilter, EscapeOptions
 from telex.passthrough.joined_terminals import JoinedTerminals
-from telex.passthrough.person_terminal import PersonTerminal, terminal_size
+from telex.passthrough.person_terminal import (
+    PersonTerminal,
+    continue_program,
+    has_stopped,
+    relay_signal,
+    stop_process_group,
+    terminal_size,
+)
 from telex.passthrough.terminal_io import InputReader
 from telex.processes.child_environment import child_environment
 from telex.processes.spawn import resolve
@@ -277,7 +284,7 @@ class ProgramRun:
                 self._loop.remove_signal_handler(number)
 
     def _relay(self, number: int) -> None:
-        job_control.relay(self._terminals.pty, number)
+        relay_signal(self._terminals.pty, number)
 
     def _resized(self) -> None:
         size = terminal_size()
@@ -293,7 +300,7 @@ class ProgramRun:
 
     def _child_changed(self) -> None:
         # While the child is being killed it is stopped too; to stop with it would delay its exit.
-        if job_control.has_stopped(self._terminals.pty.child.pid) and not self._outcome.over.done():
+        if has_stopped(self._terminals.pty.child.pid) and not self._outcome.over.done():
             self._outcome.start(self._stop())
 
     async def _stop(self) -> None:
@@ -302,7 +309,7 @@ class ProgramRun:
             await self._escapes.suspend()
         await self._terminals.flushed()
         self._own.give_back()
-        job_control.stop()
+        stop_process_group()
         if self._escapes is not None:
             self._escapes.ask_again()  # a shell continued us, for the person
         self._continued()
@@ -320,7 +327,7 @@ class ProgramRun:
         self._resized()
         if self._escapes is not None:
             self._escapes.resume()
-        job_control.wake(self._terminals.pty)
+        continue_program(self._terminals.pty)
 
 
 HURRY_SECONDS: Final = 1.0

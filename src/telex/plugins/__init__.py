@@ -20,8 +20,7 @@ Find plugins and decide which may run:
 Run one plugin:
     plugin_process    process, pipes, standard error; its end: requests, signals, deadlines
     handshake         the first requests, normalized for both generations
-    dialect           the plugin's JSON-RPC, and the faults in its output
-    plugin_faults     these faults counted and limited
+    dialect           the plugin's JSON-RPC, and the faults in its output, counted and limited
     plugin_logs       `log` notifications as records of a logger, and the reverse
     plugin_settings   environment, callbacks and deadlines that the host gives
     restrictions      Landlock rules for a plugin, on Linux; `shim` applies them

@@ -24,15 +24,9 @@ import msgspec
 
 from telex.plugins import errors, limits, plugin_logs
 from telex.plugins import protocol as spec
-from telex.plugins.dialect import PluginDialect
+from telex.plugins.dialect import QUOTED_CHARS, PluginDialect, PluginFaults, escape_controls
 from telex.plugins.handshake import HandshakeContext, perform_handshake, without_nulls
-from telex.plugins.plugin_faults import QUOTED_CHARS, PluginFaults
-from telex.plugins.plugin_process import (
-    PluginProcess,
-    PluginShutdown,
-    StderrReader,
-    escape_controls,
-)
+from telex.plugins.plugin_process import PluginProcess, PluginShutdown, StderrReader
 from telex.plugins.plugin_settings import CallDeadline, PluginSettings, plugin_environment
 from telex.processes import spawn
 from telex.rpc.errors import Condition, PeerGone, Problem, RpcError, UnexpectedReply

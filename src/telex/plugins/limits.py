@@ -112,3 +112,9 @@ PLUGIN_TOOLS: Final = limit(
     "tools",
     "Of one plugin. A language model gets the description of each with every request.",
 )
+PLUGIN_CHECK_SECONDS: Final = limit(
+    "PLUGIN_CHECK_SECONDS",
+    5,
+    "seconds",
+    "The plugin's time for each answer in `telex plugin check`.",
+)

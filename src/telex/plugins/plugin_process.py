@@ -14,14 +14,13 @@ from __future__ import annotations
 import asyncio
 import codecs
 import os
-import re
 from collections import deque
 from contextlib import suppress
 from signal import SIGKILL, SIGTERM
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from telex.plugins import errors, limits
-from telex.plugins.dialect import PluginPipes
+from telex.plugins.dialect import PluginPipes, escape_controls
 from telex.processes import spawn
 from telex.processes.termination import Rung, TreeSurvived
 from telex.redaction import Redactor
@@ -156,7 +155,6 @@ async def _until(event: Coroutine[object, object, object]) -> None:
 
 
 _CUT: Final = " … (the rest of this line was dropped)"
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 _LAST_LINES: Final = 20
 
 
@@ -198,11 +196,6 @@ class StderrLines:
         room = limits.PLUGIN_STDERR_LINE_CHARS - len(self._begun)
         self._begun += piece[:room]
         self._dropping = self._dropping or len(piece) > room
-
-
-def escape_controls(text: str) -> str:
-    """Escape control characters, so that a terminal shows the text and does not execute it."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 class StderrReader(asyncio.Protocol):

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from telex.plugins import errors, limits
 from telex.plugins.client import RunningPlugin, start
-from telex.plugins.plugin_faults import SlidingWindow
+from telex.plugins.dialect import SlidingWindow
 from telex.plugins.plugin_settings import CallDeadline, PluginSettings
 from telex.rpc.messages import ABSENT
 

@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -184,10 +187,17 @@ files are not replaced.
 """
 
 
+LANGUAGES: Final = {"python": "greet.py", "shell": "greet.sh", "node": "greet.mjs"}
+"""Working plugins that pass the check, so that an author changes running code. Those in shell and
+for Node are also the examples in `examples/plugins`."""
+_PLACES: Final = ("NAME={}\n", 'NAME = "{}"', 'Plugin("{}"', "./{}\n")
+"""The places of the name, which is greet in the files."""
+
+
 @command.command("new", help=NEW_HELP)
 @click.option(
     "--language",
-    type=click.Choice(["python", "shell", "node"]),
+    type=click.Choice([*LANGUAGES]),
     default="python",
     show_default=True,
     help="What it is written in.",
@@ -203,7 +213,6 @@ files are not replaced.
 def new_command(language: str, parent: Path, name: str) -> None:
     from telex.config import places
     from telex.plugins.sdk.plugin import BadName, check_name
-    from telex.plugins.skeleton import write_skeleton
 
     try:
         check_name(name)
@@ -218,3 +227,25 @@ def new_command(language: str, parent: Path, name: str) -> None:
     say(f"  telex plugin check --run hello {called}   # it does what the protocol asks")
     say(f"  install -D -t {places.find().data / 'plugins'} {called}   # where telex looks")
     say(f"  telex plugin run {name} hello --name you")
+
+
+def write_skeleton(path: Path, name: str, language: str) -> None:
+    """Write an executable, which must not exist yet."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(skeleton(name, language))
+            os.fchmod(file.fileno(), 0o755)
+    except FileExistsError:
+        message = f"{path} exists already; choose another name or --dir"
+        raise click.ClickException(message) from None
+
+
+def skeleton(name: str, language: str) -> str:
+    """Return the text of a plugin with this name."""
+    text = files("telex.plugins").joinpath("skeleton", LANGUAGES[language]).read_text("utf-8")
+    for place in _PLACES:
+        text = text.replace(place.format("greet"), place.format(name))
+    if language == "python":  # this interpreter has telex
+        text = text.replace("#!/usr/bin/env python3\n", f"#!{sys.executable}\n", 1)
+    return text

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from telex.cli import limits
 from telex.cli.console import coloured, printable, say
+from telex.plugins import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from telex.plugins.check.report import CheckReport, ClauseOutcome
+    from telex.plugins.check.bench import CheckReport, ClauseOutcome
     from telex.plugins.protocol import PluginManifest
 
 HELP = """Grade how an executable implements the plugin protocol.
@@ -108,7 +108,7 @@ def _clause(outcome: ClauseOutcome) -> dict[str, str]:
 
 
 def _score(report: CheckReport) -> dict[str, dict[str, int]]:
-    from telex.plugins.check.report import ClauseLevel, ClauseResult
+    from telex.plugins.check.bench import ClauseLevel, ClauseResult
 
     return {
         level.value: {result.value: report.count(level, result) for result in ClauseResult}

@@ -1,7 +1,7 @@
 """`telex plugin check`: a conformance check of any executable, clause by clause.
 
-    report     clauses, outcomes and the grade (pure)
-    bench      the processes that clauses test, and what is known of them
+    bench      the processes that clauses test, and what is known of them; clauses, their
+               outcomes and the grade
     lifecycle_clauses, message_clauses, feature_clauses
 
 The check runs no command or task of the plugin, except the command that the person names. A failed
@@ -15,11 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from telex.plugins import protocol as spec
-from telex.plugins.check.bench import Bench
-from telex.plugins.check.feature_clauses import FEATURES
-from telex.plugins.check.lifecycle_clauses import ENDING, STARTING
-from telex.plugins.check.message_clauses import MESSAGES
-from telex.plugins.check.report import (
+from telex.plugins.check.bench import (
+    Bench,
     CheckReport,
     Clause,
     ClauseBroken,
@@ -27,6 +24,9 @@ from telex.plugins.check.report import (
     ClauseResult,
     ClauseUntried,
 )
+from telex.plugins.check.feature_clauses import FEATURES
+from telex.plugins.check.lifecycle_clauses import ENDING, STARTING
+from telex.plugins.check.message_clauses import MESSAGES
 from telex.plugins.plugin_settings import COOKIE
 from telex.processes.child_environment import child_environment
 from telex.processes.spawn import StartFailed

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from telex.plugins import protocol as spec
-from telex.plugins.check.bench import expect_code
-from telex.plugins.check.report import ClauseBroken, Clauses, ClauseUntried
+from telex.plugins.check.bench import ClauseBroken, Clauses, ClauseUntried, expect_code
 from telex.plugins.handshake import without_nulls
 
 if TYPE_CHECKING:

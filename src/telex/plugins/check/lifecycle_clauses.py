@@ -7,8 +7,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from telex.plugins import protocol as spec
-from telex.plugins.check.bench import INITIALIZE, Message, expect_code, frame, handshake, message
-from telex.plugins.check.report import ClauseBroken, Clauses, ClauseUntried
+from telex.plugins.check.bench import (
+    INITIALIZE,
+    ClauseBroken,
+    Clauses,
+    ClauseUntried,
+    Message,
+    expect_code,
+    frame,
+    handshake,
+    message,
+)
 
 if TYPE_CHECKING:
     from telex.plugins.check.bench import Bench, CheckedProcess

@@ -7,8 +7,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from telex.plugins.check.bench import METHOD_NOT_FOUND, UNKNOWN, expect_code, frame, message
-from telex.plugins.check.report import ClauseBroken, Clauses
+from telex.plugins.check.bench import (
+    METHOD_NOT_FOUND,
+    UNKNOWN,
+    ClauseBroken,
+    Clauses,
+    expect_code,
+    frame,
+    message,
+)
 from telex.wire.content_length import encode
 
 if TYPE_CHECKING:
