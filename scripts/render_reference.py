@@ -56,7 +56,7 @@ LIMITS_OF_A_FILE = """
 | name | at most | why |
 |---|---|---|
 """
-DECLARED = re.compile(r'limit\(\s*"(\w+)"')
+DECLARED = re.compile(r"^(\w+): Final", re.MULTILINE)
 
 ERRORS = """\
 # Error codes
@@ -97,7 +97,7 @@ def render_limits() -> str:
     source = Path(telex.__file__).parent
     for file in sorted(source.glob("*/limits.py")):
         text += LIMITS_OF_A_FILE.format(file=file.relative_to(source))
-        for name in sorted(DECLARED.findall(file.read_text())):
+        for name in sorted(table.keys() & set(DECLARED.findall(file.read_text()))):
             limit = table.pop(name)
             text += f"| `{name}` | {limit.value:,} {limit.unit} | {limit.reason} |\n"
     assert not table, f"declared outside of a limits.py: {', '.join(table)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import telex as telex_package
 from telex.cli.doctor import checks
 from telex.cli.doctor.checks import (
     Finding,
@@ -59,9 +61,9 @@ def test_json_output_contains_the_facts(telex: Run, environ: dict[str, str]) -> 
     }
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     assert seen["kernel"]["open_files"]["soft"] in {soft, None}
-    assert {name: limit["value"] for name, limit in seen["limits"].items()} == {
-        name: limit.value for name, limit in all_limits().items()
-    }
+    values = {name: limit.value for name, limit in all_limits().items()}
+    values["LUA_DEADLINE_MS"] = 800  # in this process it is another, for slow machines
+    assert {name: limit["value"] for name, limit in seen["limits"].items()} == values
 
 
 def test_people_get_one_screen_of_aligned_lines(telex: Run) -> None:
@@ -263,3 +265,11 @@ def test_development_dependencies_are_not_offered() -> None:
     offered = {finding.name for finding in section.findings[1:]}
     assert offered == {"uvloop"}, "the rest is for the tests and the benchmarks"
     assert section.facts.keys() == offered
+
+
+def test_every_limit_has_a_unit_and_a_reason() -> None:
+    found = all_limits()
+    for file in sorted(Path(telex_package.__file__).parent.glob("*/limits.py")):
+        names = re.findall(r"^(\w+): Final", file.read_text(), re.MULTILINE)
+        assert {*names} - {"KIB", "MIB", "TABLE"} <= found.keys(), file
+    assert all(limit.unit and limit.reason for limit in found.values())

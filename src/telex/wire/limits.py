@@ -1,10 +1,9 @@
-"""The limits of `wire`, and the function by which every package declares its own `limits.py`.
+"""The limits of `wire`; every package declares its own in a `limits.py` like this one.
 
-The names are plain integers, ready for comparison. `TABLE` holds the same numbers with unit and
-reason, for `telex doctor` and `docs/reference/limits.md`. It contains the limits of the packages
-that are loaded; `all_limits` of `telex doctor` loads every package. A sender that exceeds a limit
-gets a clear error, the connection stays usable where the framing allows it, and memory stays
-bounded.
+A limit is a plain integer, ready for comparison, with a docstring: its unit, a colon, and the
+reason. `all_limits` of `telex doctor` reads them in every package, for `telex doctor --json` and
+`docs/reference/limits.md`; names are unique in all packages. A sender that exceeds a limit gets a
+clear error, the connection stays usable where the framing allows it, and memory stays bounded.
 """
 
 from __future__ import annotations
@@ -35,41 +34,18 @@ def limit(name: str, value: int, unit: str, reason: str) -> int:
     return value
 
 
-LINE_BYTES: Final = limit(
-    "LINE_BYTES",
-    16 * MIB,
-    "bytes",
-    "One message: a line of NDJSON, a WebSocket message, the body of a POST. Far above a full "
-    "200x60 snapshot (2.4 MB), far below a size that hurts; asyncio's default line limit of 64 KiB "
-    "is what other servers fail at.",
-)
-CONTENT_BYTES: Final = limit(
-    "CONTENT_BYTES",
-    16 * MIB,
-    "bytes",
-    "One Content-Length body: a message must fit whichever framing carries it.",
-)
-HEADER_BYTES: Final = limit(
-    "HEADER_BYTES",
-    8 * KIB,
-    "bytes",
-    "One header block. Peers send two short fields; 8 KiB is the limit of web servers.",
-)
-HEADER_FIELDS: Final = limit(
-    "HEADER_FIELDS",
-    32,
-    "fields",
-    "Fields in one header block, so that a flood of them stays cheap.",
-)
-CONTROL_STRING_BYTES: Final = limit(
-    "CONTROL_STRING_BYTES",
-    1 * MIB,
-    "bytes",
-    "One claimed OSC or DCS body: tmux's own buffer size, and what we announce as `maxframe`.",
-)
-CHUNK_BYTES: Final = limit(
-    "CHUNK_BYTES",
-    3 * KIB,
-    "bytes",
-    "Payload of one HTTY chunk we send: 4 KiB of base64, about what one PTY read returns.",
-)
+LINE_BYTES: Final = 16 * MIB
+"""bytes: One message: a line of NDJSON, a WebSocket message, the body of a POST. Far above a full
+200x60 snapshot (2.4 MB), far below a size that hurts; asyncio's default line limit of 64 KiB is
+what other servers fail at."""
+CONTENT_BYTES: Final = 16 * MIB
+"""bytes: One Content-Length body: a message must fit whichever framing carries it."""
+HEADER_BYTES: Final = 8 * KIB
+"""bytes: One header block. Peers send two short fields; 8 KiB is the limit of web servers."""
+HEADER_FIELDS: Final = 32
+"""fields: Fields in one header block, so that a flood of them stays cheap."""
+CONTROL_STRING_BYTES: Final = 1 * MIB
+"""bytes: One claimed OSC or DCS body: tmux's own buffer size, and what we announce as
+`maxframe`."""
+CHUNK_BYTES: Final = 3 * KIB
+"""bytes: Payload of one HTTY chunk we send: 4 KiB of base64, about what one PTY read returns."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.metadata
 import importlib.util
+import inspect
+import itertools
 import os
 import pkgutil
 import platform
@@ -24,6 +27,7 @@ from telex.wire.limits import KIB, MIB, TABLE, Limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from types import ModuleType
 
 
 DISTRIBUTION: Final = "telex-terminal"
@@ -303,12 +307,27 @@ TOLD = ("SESSIONS", "LINE_BYTES", "CALLS_IN_FLIGHT", "TRANSCRIPT_CHARS")
 """The limits that people meet most often; all of them would fill a page."""
 
 
-def all_limits() -> Mapping[str, Limit]:
-    """Return the limits of every package by name, by importing each `limits.py`."""
+def all_limits() -> dict[str, Limit]:
+    """Return the limits of every package by name, by reading each `limits.py`."""
+    found: dict[str, Limit] = {}
     for package in pkgutil.iter_modules(telex.__path__, "telex."):
         if package.ispkg and importlib.util.find_spec(f"{package.name}.limits"):
-            importlib.import_module(f"{package.name}.limits")
-    return TABLE
+            module = importlib.import_module(f"{package.name}.limits")
+            declared = _limits_of(module)
+            assert not declared.keys() & found.keys(), f"a limit of {module.__name__} exists twice"
+            found |= declared
+    return TABLE | found
+
+
+def _limits_of(module: ModuleType) -> dict[str, Limit]:
+    """Return the integers of a module that have a docstring, which is `unit: reason`."""
+    found: dict[str, Limit] = {}
+    for pair in itertools.pairwise(ast.parse(inspect.getsource(module)).body):
+        match pair:
+            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(text))):
+                unit, _, reason = " ".join(text.split()).partition(": ")
+                found[name] = Limit(getattr(module, name), unit, reason)
+    return found
 
 
 def limits() -> Section:
