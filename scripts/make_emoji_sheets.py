@@ -18,7 +18,7 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 
-from telex.terminal.pictures.emoji import (
+from telex.terminal.pictures.png import (
     COLUMNS,
     FOLDER,
     JOINER,

@@ -25,8 +25,8 @@ from telex.passthrough.foreground_history import LATELY_SECONDS
 from telex.passthrough.question_row import QUIET_SECONDS
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.handler_tasks import CallContext
-from telex.rpc.inbox import Inbox
 from telex.rpc.memory import memory_channels
+from telex.rpc.outgoing_calls import Inbox
 from telex.rpc.peer import Peer
 from telex.terminal.cells import Size
 from telex.terminal.recording import OutputEvent, read_recording

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from telex.processes.group_exit import gone
+from telex.processes.child import group_gone
 
 FORKED = """
 import os, sys
@@ -28,7 +28,7 @@ async def test_a_group_ends_with_its_last_process_and_not_with_its_leader() -> N
     assert group.stdout is not None
     with group.stdin, group.stdout:
         assert group.stdout.readline() == b"left\n"
-        waiting = asyncio.create_task(gone(group.pid))
+        waiting = asyncio.create_task(group_gone(group.pid))
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(asyncio.shield(waiting), 0.2)
         group.stdin.write(b".")
@@ -36,4 +36,4 @@ async def test_a_group_ends_with_its_last_process_and_not_with_its_leader() -> N
         await asyncio.wait_for(waiting, 60)
     os.waitpid(group.pid, 0)
     group.returncode = 0
-    await asyncio.wait_for(gone(group.pid), 60)
+    await asyncio.wait_for(group_gone(group.pid), 60)

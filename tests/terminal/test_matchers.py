@@ -16,8 +16,8 @@ from telex.terminal.cells import Cursor, Row
 from telex.terminal.limits import MATCHER_DEPTH, MATCHERS
 from telex.terminal.waits import compiler, conditions
 from telex.terminal.waits.compiler import Moment, PredicateOutcome, WaitCondition
+from telex.terminal.waits.evidence import PrintedLines, printed_lines
 from telex.terminal.waits.matchers import Matcher
-from telex.terminal.waits.printed_lines import PrintedLines, printed_lines
 from telex.terminal.waits.since import Mark
 from telex.testing import terminal_trace
 

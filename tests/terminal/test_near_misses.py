@@ -10,8 +10,8 @@ import pytest
 
 from telex.terminal.cells import Cursor, Row
 from telex.terminal.patterns import Pattern
+from telex.terminal.waits.evidence import PrintedLines, printed_lines
 from telex.terminal.waits.near_misses import NearMiss, NearMissSearch
-from telex.terminal.waits.printed_lines import PrintedLines, printed_lines
 from telex.terminal.waits.since import Mark
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 
 from telex.terminal import limits
 from telex.terminal.cells import PLAIN, UNDERLINES, Cell, Cursor, Row, Size, Snapshot, Style
-from telex.terminal.pictures import DARK, LIGHT, PictureTooLarge, draw, emoji, png
+from telex.terminal.pictures import DARK, LIGHT, PictureTooLarge, draw, png
 from telex.terminal.pictures.box_drawing import CellBox, Weight, _arms, is_drawn, shapes
 
 if TYPE_CHECKING:
@@ -317,20 +317,20 @@ def test_a_character_that_is_an_emoji_only_on_request_stays_a_letter() -> None:
 
 
 def test_every_listed_emoji_has_its_place_on_a_sheet() -> None:
-    listed = emoji._listed()
-    last = emoji._sheet(max(found.number for found in listed.values()) // 64)
+    listed = png._listed()
+    last = png._sheet(max(found.number for found in listed.values()) // 64)
     assert len(listed) == 2560
-    assert last.size == (emoji.COLUMNS * emoji.SIZE, emoji.ROWS * emoji.SIZE)
+    assert last.size == (png.COLUMNS * png.SIZE, png.ROWS * png.SIZE)
 
 
 def test_plain_text_loads_no_other_font_and_no_emoji() -> None:
     code = (
-        "from telex.terminal.pictures import draw, emoji, png\n"
+        "from telex.terminal.pictures import draw, png\n"
         "from telex.terminal.cells import *\n"
         "draw(Snapshot(Size(1, 9), Cursor(), 1, (Row.of('aé→┌█⣿x', 9),)), 'png')\n"
         "assert png._font_file.cache_info().currsize == 1\n"
         "assert png.installed_fonts.cache_info().currsize == 0\n"
-        "assert emoji._listed.cache_info().currsize == 0"
+        "assert png._listed.cache_info().currsize == 0"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
 

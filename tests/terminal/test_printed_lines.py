@@ -16,7 +16,7 @@ from telex.terminal.cells import Cursor, Row, Size
 from telex.terminal.patterns import Pattern
 from telex.terminal.screen import Screen
 from telex.terminal.waits.conditions import AbsentText, ScreenPattern, ScreenText
-from telex.terminal.waits.printed_lines import PrintedLines, printed_lines
+from telex.terminal.waits.evidence import PrintedLines, printed_lines
 
 if TYPE_CHECKING:
     from telex.terminal.waits.evidence import Moment

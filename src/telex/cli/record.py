@@ -98,8 +98,7 @@ def command(
 
 
 def _recorded(wanted: RecordOptions, program: tuple[str, ...]) -> int:
-    from telex.passthrough.escape_filter import EscapeOptions
-    from telex.passthrough.page_filter import PageOptions
+    from telex.passthrough.escape_filter import EscapeOptions, PageOptions
     from telex.passthrough.run_recorder import RunRecorder
 
     made: list[RunRecorder] = []

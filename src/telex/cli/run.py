@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from telex.escapes.policy import Policy
-    from telex.passthrough.escape_filter import EscapeOptions, ExtraListener
+    from telex.passthrough.escape_filter import EscapeOptions, ExtraListener, PageOptions
     from telex.passthrough.joined_terminals import RunWitness
-    from telex.passthrough.page_filter import PageOptions
 
 HELP = """Run a program in this terminal, as if telex were not there.
 
@@ -154,8 +153,7 @@ def command(
     gateway_port: int,
     htty_eager: bool,
 ) -> int:
-    from telex.passthrough.escape_filter import EscapeOptions
-    from telex.passthrough.page_filter import PageOpening, PageOptions
+    from telex.passthrough.escape_filter import EscapeOptions, PageOpening, PageOptions
 
     if no_escapes and (policy or doors):
         raise click.UsageError("--no-escapes excludes --policy and --door")
@@ -168,7 +166,7 @@ def command(
 def _with_pages(policy: Policy | None, pages: PageOptions | None) -> Policy | None:
     """Apply --open where no rule of the person is about pages. With never, a page may be offered:
     opening its address is the consent."""
-    from telex.passthrough.page_filter import PageOpening
+    from telex.passthrough.escape_filter import PageOpening
 
     if pages is None or pages.open is PageOpening.ASK:
         return policy

@@ -40,9 +40,9 @@ from telex.escapes.terminal_discovery import EscapeConnection, discover, with_de
 from telex.processes.shielded import run_shielded
 from telex.rpc import limits as rpc_limits
 from telex.rpc.errors import CallError, CallTimedOut, PeerGone, RpcError, StreamOverrun
-from telex.rpc.inbox import Inbox
 from telex.rpc.messages import ABSENT, Notification
 from telex.rpc.methods import Methods
+from telex.rpc.outgoing_calls import Inbox
 from telex.rpc.peer import DEFAULT_TIMEOUT
 
 if TYPE_CHECKING:

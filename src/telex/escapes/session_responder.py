@@ -37,8 +37,8 @@ from telex.rpc.dialects import strict_json
 from telex.rpc.dialects.json_escapes import JsonEscapes
 from telex.rpc.errors import Condition, RpcError
 from telex.rpc.handler_tasks import CallContext
-from telex.rpc.inbox import Inbox
 from telex.rpc.messages import Last, Notification
+from telex.rpc.outgoing_calls import Inbox
 from telex.rpc.peer import Peer
 from telex.wire import json_escape
 from telex.wire.events import Claimed, Frame

@@ -42,7 +42,7 @@ from telex.htty.h2.http2_frames import HEADER_BYTES
 from telex.htty.h2.http2_state import Http2Side
 from telex.htty.tty_writer import POLL_SECONDS, TtyWriter, reads_raw_input
 from telex.processes import proc
-from telex.processes.group_exit import gone
+from telex.processes.child import group_gone
 from telex.processes.proc import answerable_group
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ class HttyClient:
         await offer.writer.closed()
 
     async def _wait_for_exit(self, group: int) -> None:
-        await gone(group)
+        await group_gone(group)
         self._groups.remove(group)
         if self._last is not None and self._last.group == group:
             self._gone(self._last)
@@ -341,13 +341,13 @@ class HttyClient:
 
 # The processes of a group that may serve a page, and the moment in which the last of them exits.
 #
-# `processes.group_exit` detects the end of a group reliably, after a scan of all processes. In the
-# same time a shell is back at its prompt and reads the bytes that were written for another program.
-# So the processes that exist at the beginning are watched by descriptors, and their exit is handled
-# in the same turn of the event loop. (A dedicated thread was not faster: the shell and the thread
-# are woken together.) A killed process takes a millisecond to exit, in which it reads nothing:
-# `alive` also checks whether a process is exiting. On systems without such descriptors no process
-# is watched.
+# `processes.child.group_gone` detects the end of a group reliably, after a scan of all processes.
+# In the same time a shell is back at its prompt and reads the bytes that were written for another
+# program. So the processes that exist at the beginning are watched by descriptors, and their exit
+# is handled in the same turn of the event loop. (A dedicated thread was not faster: the shell and
+# the thread are woken together.) A killed process takes a millisecond to exit, in which it reads
+# nothing: `alive` also checks whether a process is exiting. On systems without such descriptors no
+# process is watched.
 #
 # It is unknown which of them serves the page. A shell in the same group (`sh -c "serve; bash"`, or
 # one without job control) continues when the program has exited, and reads; so shells count only if

@@ -25,7 +25,8 @@ the rest. The ANSI of a command enters the output at `OutputMerger.insert`.
 Filters between the two terminals, for JSON escapes and pages:
     escape_filter     finds frames in the output and replies in the input; loads the rest; opens
                       the socket beside the program's terminal
-    page_filter       the same for pages; page_opener asks the person and opens the browser
+                      (`PageFilter` is the same for pages)
+    page_opener       asks the person and opens the browser
     query_replies     replies of the person's terminal: to our queries, and to the program's DA1
     output_backlog    output that no emulator has parsed yet
     escape_responder  answers the program's commands; imported with the first frame

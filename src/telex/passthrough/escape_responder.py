@@ -26,7 +26,7 @@ from telex.passthrough.output_backlog import SequenceBoundary
 from telex.passthrough.person_surface import PersonSurface
 from telex.passthrough.query_replies import TerminalQueries, reply_seconds
 from telex.passthrough.question_row import QuestionRow, ScreenModel
-from telex.processes.group_exit import gone
+from telex.processes.child import group_gone
 from telex.processes.proc import answerable_group
 from telex.rpc import limits as rpc_limits
 from telex.rpc.dialects.json_escapes import JsonEscapes
@@ -302,7 +302,7 @@ class EscapeResponder:
         """
         exits = [self._loop.create_task(self._program_exit())]
         if (group := question.origin.waiting) is not None:
-            exits.append(self._loop.create_task(gone(group)))
+            exits.append(self._loop.create_task(group_gone(group)))
         try:
             await self._align()
             if any(one.done() for one in exits):

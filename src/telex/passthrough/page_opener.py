@@ -12,7 +12,7 @@ these comes the command by which the system opens addresses. No browser is start
 would not see it: on a machine without a display, or at the other end of ssh. The browser gets no
 terminal, so that it cannot draw over the person's, and it continues when telex exits.
 
-Imported with the first chunk, by `page_filter`.
+Imported with the first chunk, by `PageFilter`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from telex.escapes.protocol import EscapeCommand, Guard
 from telex.htty.client import HttyClient
 from telex.htty.errors import ConnectionOver
 from telex.htty.gateway.pages import Pages, RemotePrograms, program_of
-from telex.passthrough.page_filter import PageOpening
+from telex.passthrough.escape_filter import PageOpening
 from telex.processes import proc
 from telex.processes.child_environment import COOKIE
 from telex.processes.launch import launch, null
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
     from telex.escapes.policy import RequestOrigin
     from telex.htty.client import Offer
     from telex.htty.gateway.pages import Page, PageProgram
+    from telex.passthrough.escape_filter import PageOptions
     from telex.passthrough.escape_responder import EscapeResponder
     from telex.passthrough.foreground_history import ForegroundHistory
     from telex.passthrough.joined_terminals import JoinedTerminals
-    from telex.passthrough.page_filter import PageOptions
 
 
 log = logging.getLogger("telex.htty")

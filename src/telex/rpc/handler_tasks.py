@@ -24,7 +24,6 @@ from msgspec import UNSET, Raw
 
 from telex.rpc import limits
 from telex.rpc.errors import Condition, Problem, RpcError
-from telex.rpc.inbox import Inbox
 from telex.rpc.messages import (
     ABSENT,
     Failure,
@@ -37,6 +36,7 @@ from telex.rpc.messages import (
     Request,
     Typed,
 )
+from telex.rpc.outgoing_calls import Inbox
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine

@@ -22,7 +22,6 @@ from telex.redaction import Redactor
 from telex.rpc import limits
 from telex.rpc.errors import Condition, Problem, UnexpectedReply
 from telex.rpc.handler_tasks import Job, Serving
-from telex.rpc.inbox import Inbox
 from telex.rpc.messages import (
     ABSENT,
     Batch,
@@ -35,7 +34,7 @@ from telex.rpc.messages import (
     Request,
 )
 from telex.rpc.methods import Methods
-from telex.rpc.outgoing_calls import Calling
+from telex.rpc.outgoing_calls import Calling, Inbox
 from telex.rpc.state import Begin, Conversation, Counts, Deliver, Effect, Fail, Feed, Send, Stop
 from telex.rpc.trace import Trace, from_environment
 from telex.wire import limits as wire_limits

@@ -7,8 +7,9 @@
     theme          the colours of a terminal as RGB
     layout         the pieces of each row, with their places and colours; underlines as shapes
     box_drawing    lines, blocks and dots as shapes
-    emoji          emoji as images
-    text, svg, html, png   one module for each kind of picture
+    text           a screen as text or ANSI
+    svg            a screen as SVG, and as an HTML page around it
+    png            a screen as PNG, with images for emoji
 
 Pictures are not redacted here: `redact.mask` comes first, as for everything that leaves a session.
 """
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from telex.terminal import limits
 from telex.terminal.cells import BLANK, Row
-from telex.terminal.pictures import html, svg, text
+from telex.terminal.pictures import svg, text
 from telex.terminal.pictures.layout import pixels
 from telex.terminal.pictures.theme import DARK, LIGHT, Theme, UnknownColour
 
@@ -108,7 +109,7 @@ def draw(
         case "svg":
             return svg.draw(snapshot, theme, cursor)
         case "html":
-            return html.draw(snapshot, theme, cursor)
+            return svg.draw_page(snapshot, theme, cursor)
         case "png":
             return _png(snapshot, theme, cursor, scale)
 

@@ -3,8 +3,8 @@
 matchers      the matchers of callers, as values
 compiler      checks a matcher and compiles it to a condition
 conditions    pure functions of a moment that return evidence
-evidence      the moment that a condition checks, and the evidence it returns
-printed_lines the rows of the screen as lines: joined where wrapped, with printed blanks
+evidence      the moment that a condition checks, with the rows of its screen as printed lines;
+              and the evidence it returns
 since         which text is new since a mark, and which is only the echo of typed input
 near_misses   text that almost matched, for a wait that failed
 engine        the waits of one session: woken by output, by input, and by one timer each

@@ -23,10 +23,9 @@ if TYPE_CHECKING:
 
     from telex.terminal.input_state import WaitingState
     from telex.terminal.patterns import Pattern, PatternMatch
-    from telex.terminal.waits.evidence import Moment, PredicateRunner
+    from telex.terminal.waits.evidence import Moment, PredicateRunner, PrintedLines
     from telex.terminal.waits.matchers import Predicate
     from telex.terminal.waits.near_misses import NearMiss
-    from telex.terminal.waits.printed_lines import PrintedLines
     from telex.terminal.waits.since import Mark, NewSpans
 
 

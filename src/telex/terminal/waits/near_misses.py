@@ -23,8 +23,7 @@ from telex.terminal.transcript import strip_escapes
 from telex.terminal.waits.since import new_on_screen
 
 if TYPE_CHECKING:
-    from telex.terminal.waits.evidence import Moment
-    from telex.terminal.waits.printed_lines import PrintedLines
+    from telex.terminal.waits.evidence import Moment, PrintedLines
     from telex.terminal.waits.since import Mark
 
 _ANSWERS: Final = 8

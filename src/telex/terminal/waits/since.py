@@ -39,9 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from telex.terminal.cells import Row
-    from telex.terminal.waits.evidence import Moment
+    from telex.terminal.waits.evidence import Moment, PrintedLines
     from telex.terminal.waits.matchers import Since
-    from telex.terminal.waits.printed_lines import PrintedLines
 
 
 _TO_ALTERNATE: Final = r"\x1b\[\?(?:\d+;)*(?:47|1047|1049)(?:;\d+)*"
