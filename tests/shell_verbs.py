@@ -11,8 +11,9 @@ from typing import Any
 
 from telex.adapters.plugin_registry import builtin_plugins
 from telex.adapters.server import AutomationServer
+from telex.automation.verb_protocol import VerbOutput
 from telex.rpc.identity import Identity
-from telex.server.verb_calls import VerbCall, VerbResult, run_call
+from telex.server.verb_calls import VerbCall, run_call
 from telex.server.verbs import Verbs
 
 ENVIRONMENT = {"LANG": "C.UTF-8", "PS1": "$ ", "HISTFILE": "/dev/null"}
@@ -50,7 +51,7 @@ class ShellVerbs:
         self.env = {**ENVIRONMENT, "PATH": path, "HOME": str(directory)}
         self.announced: list[float] = []
 
-    async def run(self, *argv: str, stdin: str | None = None) -> VerbResult:
+    async def run(self, *argv: str, stdin: str | None = None) -> VerbOutput:
         call = VerbCall(argv, self.cwd, self.env, stdin, CALLER)
         return await run_call(self.verbs, call, self.announced.append)
 

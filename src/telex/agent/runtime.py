@@ -45,6 +45,7 @@ from telex.agent.store import (
     new_run_id,
     new_session_id,
 )
+from telex.agent.terminal_server import TerminalServer
 from telex.agent.tools.todo import TodoList, TodoStore
 from telex.agent.ui_connection import unknown_ui
 from telex.agent.workspace import Place
@@ -89,8 +90,10 @@ class AgentRuntime:
         models: ModelCatalogue,
         *,
         diagnostics: bool = False,
+        terminals: TerminalServer | None = None,
     ) -> None:
         self.store = store
+        self.terminals = terminals or TerminalServer()
         self.workspaces = workspaces
         self.models = models
         self.diagnostics = diagnostics
@@ -366,4 +369,5 @@ class AgentRuntime:
         stays open. Idempotent."""
         self.questions.suspending = True
         await asyncio.gather(*(run.suspend() for run in self.runs.values()))
+        await self.terminals.close()
         await self.store.close()

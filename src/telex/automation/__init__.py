@@ -13,5 +13,6 @@ notices           the notifications of one connection
 attach            recordings, and attachments that follow a session's output
 leases            which connection may type into a session
 dialer            from an address to a peer
+verb_protocol     the method `verb.run`: a verb as words, its answer as text or in parts
 portal            `with` or `async with`: an event loop in a thread for blocking callers
 """

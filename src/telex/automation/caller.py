@@ -167,6 +167,14 @@ class LocalCaller:
         self.chunks.put(attachment, OutputChunk(data, reset, more))
 
 
+class SharedCaller(LocalCaller):
+    """Calls a service in this process that others use too. Its end is that of a connection: it
+    ends its leases and attachments, and no session."""
+
+    async def close(self) -> None:
+        self.leave()
+
+
 class RemoteCaller:
     """Calls a server, over a peer."""
 

@@ -20,11 +20,15 @@ from telex.adapters.plugin_registry import (
 from telex.cli.address import address
 from telex.cli.configuration import load_config
 from telex.cli.console import explain
+from telex.rpc.identity import AGENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from contextlib import AbstractAsyncContextManager
 
     from telex.adapters.lua_plugin import LuaPlugin
+    from telex.agent.server import AgentServer
+    from telex.automation.caller import Caller
     from telex.cli.agent.composition import Wanted
     from telex.cli.listeners import Listeners
     from telex.config.load import Config
@@ -194,6 +198,8 @@ async def serve_telex(
     options: ServerOptions, listeners: Listeners, wanted: Wanted, config: Config
 ) -> None:
     """Serve every protocol until the server is stopped, and end every program afterwards."""
+    from telex.agent.terminal_server import TerminalServer
+    from telex.automation.caller import SharedCaller
     from telex.automation.session_registry import warm_up
     from telex.cli.agent.composition import served_agent
     from telex.cli.configuration import redactor_of
@@ -211,7 +217,14 @@ async def serve_telex(
         guardian.keep_ledger_in(runtime)
     stop = asyncio.Event()
     redactor = redactor_of(config.settings)
-    server = TelexServer(options, redactor, lambda: served_agent(wanted, config), stop.set)
+
+    async def own_sessions() -> Caller:
+        return SharedCaller(server.automation.automation, identity=AGENT)
+
+    def open_agent() -> AbstractAsyncContextManager[AgentServer]:
+        return served_agent(wanted, config, TerminalServer(own_sessions))
+
+    server = TelexServer(options, redactor, open_agent, stop.set)
     conversations = Conversations(
         server.converse_automation, server.converse_on_socket, server.on_http()
     )

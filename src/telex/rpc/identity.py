@@ -19,7 +19,8 @@ class Identity(Struct, frozen=True, omit_defaults=True):
     """A process at a unix socket, a token of HTTP, standard input, a caller inside the server's own
     process, or a channel that cannot tell."""
     name: str = ""
-    """The name of the program when it connected, where it can be read; or the name of the token."""
+    """The name of the program when it connected, where it can be read; the name of the token; or
+    the part of this process, as "the agent"."""
     pid: int | None = None
     uid: int | None = None
 
@@ -34,7 +35,7 @@ class Identity(Struct, frozen=True, omit_defaults=True):
             case "stdio":
                 return "standard input"
             case "in_process":
-                return "in process"
+                return self.name or "in process"
             case "unknown":
                 return "unknown"
 
@@ -42,3 +43,4 @@ class Identity(Struct, frozen=True, omit_defaults=True):
 STDIO: Final = Identity("stdio")
 IN_PROCESS: Final = Identity("in_process")
 UNKNOWN: Final = Identity("unknown")
+AGENT: Final = Identity("in_process", "the agent")

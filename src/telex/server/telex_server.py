@@ -27,6 +27,8 @@ from telex.adapters.server import AutomationServer
 from telex.automation.error_map import UnknownSession
 from telex.automation.notices import Connection
 from telex.automation.protocol import NoParams
+from telex.automation.verb_protocol import METHOD as RUN_VERB
+from telex.automation.verb_protocol import RunVerb, VerbFailure, VerbOutput
 from telex.escapes.escape_sessions import EscapeSessions, NoEscapes
 from telex.htty.session_pages import PagesExtension
 from telex.processes import proc
@@ -34,7 +36,7 @@ from telex.processes.shielded import run_shielded
 from telex.rpc.errors import PeerGone
 from telex.rpc.identity import Identity
 from telex.server.mcp_policy import McpPolicy
-from telex.server.verb_calls import VerbCall, run_call
+from telex.server.verb_calls import VerbCall, run_call, run_for_parts
 from telex.server.verb_client import ANSWER_SECONDS
 from telex.server.verbs import Verbs
 from telex.transports.channels import printable
@@ -79,28 +81,6 @@ class ServerOptions:
     mcp_policy: McpPolicy = field(default_factory=McpPolicy)
     on_demand: bool = False
     """Whether a verb started it: it ends by itself when it is idle."""
-
-
-class RunVerb(Struct, frozen=True):
-    """One verb of the shell: its command line, and what it needs of the caller's process."""
-
-    argv: tuple[str, ...]
-    cwd: str
-    env: dict[str, str] = {}
-    """The whole environment if the verb may open a session, else TELEX_SESSION."""
-    stdin: str | None = None
-    version: str = __version__
-    """The version of the caller."""
-
-
-class VerbOutput(Struct, frozen=True, omit_defaults=True):
-    """The text that the caller prints, and its exit code."""
-
-    code: int
-    stdout: str
-    stderr: str
-    again: bool = False
-    """Whether this server ends now, and the caller should start another and call that."""
 
 
 class ServerStatus(Struct, frozen=True):
@@ -183,7 +163,7 @@ class TelexServer:
         service = self.automation.automation
         service.add_handlers(
             {
-                "verb.run": self._run_verb,
+                RUN_VERB: self._run_verb,
                 "server.status": self._status,
                 "server.stop": self._stop_by_request,
             }
@@ -344,7 +324,7 @@ class TelexServer:
         return Stopping(True, self._sessions())
 
     async def _run_verb(self, asked: RunVerb, who: Connection) -> VerbOutput:
-        """Run a verb of the shell. `verb.deadline` says how long it may take.
+        """Run a verb. `verb.deadline` says how long it may take.
 
         The first one is sent before the verb begins: a caller whose connection ends before it
         arrives may repeat the call, and one that has received it may not.
@@ -352,7 +332,8 @@ class TelexServer:
         if asked.argv[:1] not in (("list",), ("close",)):
             problem, again = self._outdated(asked.version)
             if problem:
-                return VerbOutput(0 if again else 1, "", f"{problem}\n", again)
+                failure = VerbFailure(1, problem) if asked.parts and not again else None
+                return VerbOutput(0 if again else 1, "", f"{problem}\n", again, failure=failure)
         sending: set[asyncio.Task[None]] = set()
 
         async def tell(seconds: float) -> None:
@@ -369,10 +350,10 @@ class TelexServer:
             task.add_done_callback(sending.discard)
 
         await tell(ANSWER_SECONDS)
-        caller = _caller(who.identity)
+        # A process that asks for parts stays connected; the one of a command line lives for a call.
+        caller = who.identity if asked.parts else _caller(who.identity)
         call = VerbCall(asked.argv, asked.cwd, asked.env, asked.stdin, caller)
-        result = await run_call(self.verbs, call, announce)
-        return VerbOutput(result.code, result.stdout, result.stderr)
+        return await (run_for_parts if asked.parts else run_call)(self.verbs, call, announce)
 
     def _outdated(self, version: str) -> tuple[str, bool]:
         """Return a sentence for a caller that is newer than this server, empty for any other, and

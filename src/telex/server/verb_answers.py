@@ -99,3 +99,19 @@ def to_json(facts: dict[str, Any]) -> str:
     is written as an escape."""
     text = json.dumps(msgspec.to_builtins(facts), ensure_ascii=False, separators=(",", ":"))
     return text.encode(errors="backslashreplace").decode() + "\n"
+
+
+def plain_facts(facts: Any) -> Any:
+    """Return facts as plain JSON, with lone surrogates as in `to_json`."""
+    return _encodable(msgspec.to_builtins(facts))
+
+
+def _encodable(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode(errors="backslashreplace").decode()
+        case dict():
+            return {_encodable(key): _encodable(one) for key, one in value.items()}
+        case list() | tuple():
+            return [_encodable(one) for one in value]
+    return value

@@ -1,4 +1,4 @@
-"""A verb of the shell, as one call: its words in, what to print and the exit code out.
+"""A verb as one call: its words in, and out what to print and the exit code, or the parts.
 
 Exit codes: 0 done, 1 failed, 2 usage, 4 refused by policy, 124 timed out.
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from telex.automation.verb_protocol import VerbFailure, VerbOutput, VerbParts
 from telex.server.screen_text import printable
-from telex.server.verb_answers import VerbFailed, to_json, to_text
+from telex.server.verb_answers import VerbFailed, plain_facts, to_json, to_text
 from telex.server.verb_commands import BadVerb, HelpRequest, parse_verb
 
 if TYPE_CHECKING:
@@ -32,24 +33,15 @@ class VerbCall:
     """The process that ran the verb."""
 
 
-@dataclass(frozen=True, slots=True)
-class VerbResult:
-    """The output of a call, which the client prints, and its exit code."""
-
-    code: int
-    stdout: str
-    stderr: str
-
-
-async def run_call(verbs: Verbs, call: VerbCall, announce: Callable[[float], None]) -> VerbResult:
+async def run_call(verbs: Verbs, call: VerbCall, announce: Callable[[float], None]) -> VerbOutput:
     """Run one verb. `announce` is called with the seconds that it may take from then on, if they
     differ from the usual ones."""
     try:
         step = parse_verb(call.argv, call.stdin)
     except HelpRequest as asked:
-        return VerbResult(0, f"{asked}\n", "")
+        return VerbOutput(0, f"{asked}\n", "")
     except BadVerb as error:
-        return VerbResult(2, "", printable(f"telex: {error}\n"))
+        return VerbOutput(2, "", printable(f"telex: {error}\n"))
     with verbs.called_by(call.caller, call.cwd, call.env) as context:
         context.announce = announce
         try:
@@ -57,12 +49,33 @@ async def run_call(verbs: Verbs, call: VerbCall, announce: Callable[[float], Non
         except VerbFailed as failed:
             if step.as_json:
                 facts = {"code": failed.code, "message": str(failed), "data": failed.data}
-                return VerbResult(failed.code, to_json({"error": facts}), "")
+                return VerbOutput(failed.code, to_json({"error": facts}), "")
             text = to_text(f"telex: {failed.told}", failed.screen, fence=step.fence)
-            return VerbResult(failed.code, "", text)
+            return VerbOutput(failed.code, "", text)
     if step.as_json:
-        return VerbResult(0, to_json(answer.facts), "")
+        return VerbOutput(0, to_json(answer.facts), "")
     text = to_text(
         answer.line, answer.screen, fence=step.fence, title=answer.title, note=answer.note
     )
-    return VerbResult(0, text, "")
+    return VerbOutput(0, text, "")
+
+
+async def run_for_parts(
+    verbs: Verbs, call: VerbCall, announce: Callable[[float], None]
+) -> VerbOutput:
+    """Run one verb, and return its answer or its failure in parts."""
+    try:
+        step = parse_verb(call.argv, call.stdin)
+    except (HelpRequest, BadVerb) as error:
+        return VerbOutput(2, "", "", failure=VerbFailure(2, str(error)))
+    with verbs.called_by(call.caller, call.cwd, call.env) as context:
+        context.announce = announce
+        try:
+            found = await verbs.perform(step.request, context)
+        except VerbFailed as failed:
+            data = plain_facts(failed.data)
+            failure = VerbFailure(failed.code, str(failed), failed.reasons, failed.screen, data)
+            return VerbOutput(failed.code, "", "", failure=failure)
+    facts = plain_facts(found.facts)
+    answer = VerbParts(found.line, found.screen, facts, found.title, found.note)
+    return VerbOutput(0, "", "", answer=answer)

@@ -32,9 +32,11 @@ from telex.agent.runtime import AgentRuntime
 from telex.agent.sandbox_files import Sandbox
 from telex.agent.server import AgentServer
 from telex.agent.store import Store
+from telex.agent.terminal_server import TerminalServer
 from telex.agent.tools.output_cache import OutputCache
 from telex.agent.tools.tool_registry import BUILTIN_TOOLS, ToolRegistry
 from telex.agent.workspace import Workspace, WorkspacePolicy, Workspaces
+from telex.cli.agent.server_connection import connect_server
 from telex.cli.configuration import redactor_of
 from telex.cli.console import explain, warn
 from telex.cli.listeners import (
@@ -106,8 +108,11 @@ class Wanted:
 
 
 @asynccontextmanager
-async def served_agent(wanted: Wanted, config: Config | None = None) -> AsyncIterator[AgentServer]:
-    """Build a runtime and its server. The end of the block closes both.
+async def served_agent(
+    wanted: Wanted, config: Config | None = None, terminals: TerminalServer | None = None
+) -> AsyncIterator[AgentServer]:
+    """Build a runtime and its server. The end of the block closes both. `terminals` is the server
+    of its terminals, by default the one server, which is started when a terminal is needed.
 
     A mistake in the files of the default workspace raises here. A shared server has no default: it
     opens its store, and reads the configuration of a root, when a connection needs them. `config`
@@ -125,6 +130,7 @@ async def served_agent(wanted: Wanted, config: Config | None = None) -> AsyncIte
                 workspaces,
                 _models(wanted, found, store, config, plugins),
                 diagnostics=wanted.diagnostics,
+                terminals=terminals or TerminalServer(connect_server),
             )
         )
         try:
