@@ -48,7 +48,7 @@ PURE = [
     ),
     *("terminal/waits/compiler.py", "terminal/waits/since.py", "terminal/waits/near_misses.py"),
     *("rpc/state.py", "rpc/messages.py", "rpc/errors.py", "rpc/dialects"),
-    "server/screen_text.py",
+    "automation/screen_text.py",
     *("testing/golden_file.py", "testing/golden_place.py"),
     *("agent/permissions", "agent/run_states.py", "agent/excerpts.py", "agent/protocol"),
     *("agent/messages.py", "agent/models"),

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from telex.automation.verb_commands import VERBS, parse_verb
 from telex.cli.root import root
-from telex.server.verb_commands import VERBS, parse_verb
 from token_count import count_tokens
 
 ROOT = Path(__file__).parent.parent.parent

@@ -374,7 +374,7 @@ def test_the_client_of_a_verb_and_the_relay_import_almost_nothing(module: str) -
     )
     ours = {name for name in done.stdout.split() if name.partition(".")[0] != "telex"}
     assert ours <= {"__future__", "_json", "_socket", "errno", "select", "time"}
-    assert "telex.server.verb_commands" not in done.stdout
+    assert "telex.automation.verb_commands" not in done.stdout
 
 
 def test_a_text_that_is_no_json_is_refused_also_without_the_json_module() -> None:

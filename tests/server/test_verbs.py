@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from shell_verbs import CALLER, Opening
+from telex.automation.verb_commands import VERBS
+from telex.automation.verb_requests import OpenRequest, SeeRequest, TypeRequest, WaitRequest
 from telex.server.verb_answers import VerbFailed
-from telex.server.verb_commands import VERBS
-from telex.server.verb_requests import OpenRequest, SeeRequest, TypeRequest, WaitRequest
 
 
 async def test_open_says_what_it_holds_and_until_when(verbs: Opening) -> None:

@@ -13,6 +13,8 @@ notices           the notifications of one connection
 attach            recordings, and attachments that follow a session's output
 leases            which connection may type into a session
 dialer            from an address to a peer
+verb_requests     the verbs as values; `verb_commands` parses a command line, `verb_arguments` the
+                  arguments of tools for models, `screen_text` is the text of a screen
 verb_protocol     the method `verb.run`: a verb as words, its answer as text or in parts
 portal            `with` or `async with`: an event loop in a thread for blocking callers
 """

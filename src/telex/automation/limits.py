@@ -60,3 +60,18 @@ NEWS_WAITING: Final = limit(
     "notices",
     "Queued for one connection about one session. More are dropped.",
 )
+STEP_CHARS: Final = limit(
+    "STEP_CHARS",
+    16_384,
+    "characters",
+    "In one step of `telex do`: splitting a longer line into words would block the server. Long "
+    "texts go by `telex type -` or `telex paste -`.",
+)
+STEPS: Final = limit("STEPS", 1000, "steps", "In one `telex do`.")
+QUOTED_CHARS: Final = limit(
+    "QUOTED_CHARS",
+    200,
+    "characters",
+    "Of a terminal's title above a screen, and of a name that an MCP client sent and an error "
+    "repeats.",
+)

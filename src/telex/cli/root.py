@@ -113,7 +113,7 @@ class VerbCommand(LazyCommand):
     reference load its options (`server.verb_commands`)."""
 
     def __init__(self, name: str, short_help: str) -> None:
-        super().__init__(name, "telex.server.verb_commands", short_help)
+        super().__init__(name, "telex.automation.verb_commands", short_help)
 
     def load(self) -> click.Command:
         from telex.cli import completion_candidates

@@ -19,14 +19,6 @@ SCREENS_KEPT: Final = limit(
     "screens",
     "Of one session, for `telex see --since`. An older sequence brings the whole screen.",
 )
-STEP_CHARS: Final = limit(
-    "STEP_CHARS",
-    16_384,
-    "characters",
-    "In one step of `telex do`: splitting a longer line into words would block the server. Long "
-    "texts go by `telex type -` or `telex paste -`.",
-)
-STEPS: Final = limit("STEPS", 1000, "steps", "In one `telex do`.")
 RESULT_CHARS: Final = limit(
     "RESULT_CHARS",
     40_000,
@@ -39,13 +31,6 @@ FACT_CHARS: Final = limit(
     "characters",
     "All texts of the structured content of an MCP result together, but for the screen, and one "
     "sentence of a failure. A matched line may be as long as a screen.",
-)
-QUOTED_CHARS: Final = limit(
-    "QUOTED_CHARS",
-    200,
-    "characters",
-    "Of a terminal's title above a screen, and of a name that an MCP client sent and an error "
-    "repeats.",
 )
 CHANGES_PER_SECOND: Final = limit(
     "CHANGES_PER_SECOND",

@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from telex.automation.limits import QUOTED_CHARS
+from telex.automation.screen_text import cut, one_line, printable
+from telex.automation.verb_requests import SeeRequest
 from telex.rpc.errors import ENDING, RpcError
 from telex.rpc.handler_tasks import CallContext
 from telex.rpc.identity import UNKNOWN
@@ -51,9 +54,7 @@ from telex.server.mcp_protocol import (
     session_of,
 )
 from telex.server.mcp_tools import TOOLS, call_tool
-from telex.server.screen_text import cut, one_line, printable
 from telex.server.verb_answers import VerbFailed, to_text
-from telex.server.verb_requests import SeeRequest
 from telex.server.verb_sessions import NoSuchName
 
 if TYPE_CHECKING:
@@ -241,7 +242,7 @@ class McpService:
         tool = TOOLS.get(asked.name)
         if tool is None:
             known = ", ".join(TOOLS)
-            named = cut(asked.name, limits.QUOTED_CHARS)
+            named = cut(asked.name, QUOTED_CHARS)
             raise RpcError(INVALID_PARAMS, f"There is no tool {named!r}; there are {known}.")
         with self._called_by(call) as context:
             result = await call_tool(tool, asked.arguments or {}, self._verbs, context)
@@ -327,14 +328,14 @@ class McpService:
             except VerbFailed as failed:
                 raise RpcError(INVALID_PARAMS, cut(str(failed), limits.FACT_CHARS)) from None
         screen = cut(printable(seen.screen), limits.RESULT_CHARS)
-        text = to_text(seen.line, screen, fence=True, title=cut(seen.title, limits.QUOTED_CHARS))
+        text = to_text(seen.line, screen, fence=True, title=cut(seen.title, QUOTED_CHARS))
         text = text.rstrip("\n")
         result = {"contents": [{"uri": asked.uri, "mimeType": "text/plain", "text": text}]}
         return listed(result) if modern else result
 
     def _session(self, uri: str, modern: bool) -> VerbSession:
         """Return the session of an address. Raises RpcError."""
-        name, shown = session_of(uri), cut(uri, limits.QUOTED_CHARS)
+        name, shown = session_of(uri), cut(uri, QUOTED_CHARS)
         try:
             if name is not None:
                 one = self._verbs.find(name)

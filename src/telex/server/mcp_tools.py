@@ -10,86 +10,42 @@ facts as structured content.
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Struct
 
-from telex.server import limits
-from telex.server.screen_text import cut, printable, quoted, wanted_input
-from telex.server.verb_answers import VerbFailed
-from telex.server.verb_commands import VERBS, BadVerb, HelpRequest, parse_verb
-from telex.server.verb_requests import (
+from telex.automation.limits import QUOTED_CHARS
+from telex.automation.screen_text import cut, printable, quoted, wanted_input
+from telex.automation.verb_arguments import (
+    CloseArguments,
+    DoArguments,
+    OpenArguments,
+    SeeArguments,
+    WaitArguments,
+    close_step,
+    do_step,
+    open_step,
+    see_step,
+    wait_step,
+)
+from telex.automation.verb_commands import VERBS, BadVerb, HelpRequest
+from telex.automation.verb_requests import (
     DoRequest,
     OpenRequest,
     SeeRequest,
     VerbStep,
-    is_session_name,
 )
+from telex.server import limits
+from telex.server.verb_answers import VerbFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
+    from telex.automation.verb_requests import VerbRequest
     from telex.server.verb_answers import VerbAnswer
-    from telex.server.verb_requests import VerbRequest
     from telex.server.verbs import VerbContext, Verbs
-
-_Session = Annotated[str, Meta(description="Default: the only one")]
-
-
-class OpenArguments(Struct, forbid_unknown_fields=True):
-    command: Annotated[
-        tuple[str, ...],
-        Meta(description='Program and arguments, e.g. ["vim","a.txt"]', min_length=1),
-    ]
-    name: Annotated[str, Meta(description="Session name")] | UnsetType = UNSET
-    cwd: str | UnsetType = UNSET
-    env: dict[str, str] | UnsetType = UNSET
-    size: Annotated[str, Meta(description="COLSxROWS, default 80x24")] | UnsetType = UNSET
-    adapter: str | UnsetType = UNSET
-
-
-class DoArguments(Struct, forbid_unknown_fields=True):
-    steps: Annotated[tuple[tuple[str, ...] | str, ...], Meta(min_length=1)]
-    session: _Session | UnsetType = UNSET
-
-
-class SeeArguments(Struct, forbid_unknown_fields=True):
-    session: _Session | UnsetType = UNSET
-    since: (
-        Annotated[int, Meta(description="Show only rows changed since this seq", ge=0)] | UnsetType
-    ) = UNSET
-    style: Annotated[bool, Meta(description="Mark selected, bold, coloured text")] | UnsetType = (
-        UNSET
-    )
-    scrollback: (
-        Annotated[int, Meta(description="Also this many rows above", ge=1, le=10_000)] | UnsetType
-    ) = UNSET
-
-
-class WaitArguments(Struct, forbid_unknown_fields=True):
-    session: _Session | UnsetType = UNSET
-    text: str | UnsetType = UNSET
-    regex: str | UnsetType = UNSET
-    gone: Annotated[str, Meta(description="Until this text is gone")] | UnsetType = UNSET
-    idle: (
-        Annotated[int, Meta(description="Until unchanged for these ms", ge=0, le=86_400_000)]
-        | UnsetType
-    ) = UNSET
-    input: Annotated[bool, Meta(description="Until it waits for input")] | UnsetType = UNSET
-    exit: Annotated[bool, Meta(description="Until the program ends")] | UnsetType = UNSET
-    seconds: (
-        Annotated[float, Meta(description="At most; default 30", ge=0, le=86_400)] | UnsetType
-    ) = UNSET
-    anywhere: (
-        Annotated[bool, Meta(description="Also text from before your last input")] | UnsetType
-    ) = UNSET
-
-
-class CloseArguments(Struct, forbid_unknown_fields=True):
-    session: _Session | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,78 +101,6 @@ def _schema(arguments: type[Struct]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, **required, "additionalProperties": False}
 
 
-# From arguments to a step.
-
-
-def _options(arguments: Struct, renamed: dict[str, str] | None = None) -> list[str]:
-    """Return the options that arguments stand for: `--since=41`, `--style`."""
-    words = []
-    for name, value in msgspec.structs.asdict(arguments).items():
-        if value is UNSET or value is False:
-            continue
-        option = f"--{(renamed or {}).get(name, name)}"
-        # Never 1e-05, which is no duration.
-        shown = f"{value:.6f}" if isinstance(value, float) else str(value)
-        words.append(option if value is True else f"{option}={shown}")
-    return words
-
-
-def _open(asked: OpenArguments) -> VerbStep:
-    if not isinstance(asked.name, UnsetType) and not is_session_name(asked.name):
-        raise BadVerb(
-            f"{asked.name!r} is not a name for a session; use letters, digits, '.', '_' and '-'"
-        )
-    variables = {} if isinstance(asked.env, UnsetType) else asked.env
-    name = () if isinstance(asked.name, UnsetType) else (asked.name,)
-    bare = msgspec.structs.replace(asked, command=UNSET, name=UNSET, env=UNSET)
-    environment = [f"--env={key}={value}" for key, value in variables.items()]
-    return parse_verb(["open", *name, *_options(bare), *environment, "--", *asked.command])
-
-
-def _do(asked: DoArguments) -> VerbStep:
-    if len(asked.steps) > limits.STEPS:
-        raise BadVerb(f"there are more than {limits.STEPS} steps; use several calls")
-    steps = []
-    for number, given in enumerate(asked.steps, 1):
-        shown = given if isinstance(given, str) else shlex.join(given)
-        try:
-            steps.append(_parse_step(given))
-        except (BadVerb, ValueError) as error:
-            raise BadVerb(f"step {number}, {cut(shown, 200)}: {error}") from None
-    session = None if isinstance(asked.session, UnsetType) else asked.session
-    return VerbStep(DoRequest(tuple(steps), session), "do")
-
-
-def _parse_step(given: Sequence[str] | str) -> VerbStep:
-    if isinstance(given, str):
-        if len(given) > limits.STEP_CHARS:
-            raise BadVerb(f"a step that is one string has at most {limits.STEP_CHARS:,} characters")
-        given = shlex.split(given)
-    words = [*given]
-    if words[:1] == ["telex"]:
-        del words[0]
-    if words[:1] == ["do"]:
-        raise BadVerb("a step cannot be another do")
-    step = parse_verb(words)
-    if isinstance(step.request, SeeRequest) and step.request.png is not None:
-        raise BadVerb("a tool writes no picture to a file; use see without --png")
-    return step
-
-
-def _see(asked: SeeArguments) -> VerbStep:
-    return parse_verb(["see", *_options(asked)])
-
-
-def _wait(asked: WaitArguments) -> VerbStep:
-    text = () if isinstance(asked.text, UnsetType) else ("--", asked.text)
-    bare = msgspec.structs.replace(asked, text=UNSET)
-    return parse_verb(["wait", *_options(bare, {"seconds": "max"}), *text])
-
-
-def _close(asked: CloseArguments) -> VerbStep:
-    return parse_verb(["close", *_options(asked)])
-
-
 TOOLS: Final = {
     tool.name: tool
     for tool in (
@@ -227,7 +111,7 @@ TOOLS: Final = {
             '["bash","-c","..."]; for several commands open ["bash"].',
             OpenArguments,
             {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
-            _open,
+            open_step,
         ),
         Tool(
             "telex_do",
@@ -239,7 +123,7 @@ TOOLS: Final = {
             "step's output is shown; after an input that is the rows that changed, as ROW|TEXT.",
             DoArguments,
             {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
-            _do,
+            do_step,
         ),
         Tool(
             "telex_see",
@@ -248,7 +132,7 @@ TOOLS: Final = {
             "drawing first.",
             SeeArguments,
             {"readOnlyHint": True, "openWorldHint": False},
-            _see,
+            see_step,
         ),
         Tool(
             "telex_wait",
@@ -257,7 +141,7 @@ TOOLS: Final = {
             "appeared after your last input.",
             WaitArguments,
             {"readOnlyHint": True, "openWorldHint": False},
-            _wait,
+            wait_step,
         ),
         Tool(
             "telex_close",
@@ -265,7 +149,7 @@ TOOLS: Final = {
             "End a program and its session.",
             CloseArguments,
             {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": False},
-            _close,
+            close_step,
         ),
     )
 }
@@ -407,7 +291,7 @@ class _Budget:
         """Return a value with its texts printable and cut."""
         match value:
             case str():
-                text = cut(printable(value), max(self._left, limits.QUOTED_CHARS))
+                text = cut(printable(value), max(self._left, QUOTED_CHARS))
                 self._left -= len(text)
                 return text
             case dict():

@@ -6,15 +6,14 @@ The text of a program, which may say anything, is kept apart from our own words 
 from __future__ import annotations
 
 import json
-import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from telex.automation.errors import NotPermitted, SessionProblem, TimedOut, reasons
+from telex.automation.screen_text import fenced, folded, one_line, printable, quoted
 from telex.rpc.errors import RpcError
-from telex.server.screen_text import folded, one_line, printable, quoted
 from telex.server.verb_sessions import NameInUse, NoSuchName
 
 
@@ -86,10 +85,7 @@ def to_text(line: str, screen: str, *, fence: bool, title: str = "", note: str =
     elif title:
         line = f"{line}  {quoted(title)}"
     if screen and fence:
-        word = secrets.token_hex(8)
-        while word in screen:
-            word = secrets.token_hex(8)
-        screen = f"<untrusted {word}>\n{screen}\n</untrusted {word}>"
+        screen = fenced(screen)
     text = "\n".join(part for part in (line, note, screen) if part)
     return printable(text) + "\n" if text else ""
 

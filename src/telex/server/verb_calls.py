@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from telex.automation.screen_text import printable
+from telex.automation.verb_commands import BadVerb, HelpRequest, parse_verb
 from telex.automation.verb_protocol import VerbFailure, VerbOutput, VerbParts
-from telex.server.screen_text import printable
 from telex.server.verb_answers import VerbFailed, plain_facts, to_json, to_text
-from telex.server.verb_commands import BadVerb, HelpRequest, parse_verb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -16,15 +16,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from telex.automation.limits import QUOTED_CHARS
+from telex.automation.screen_text import cut, one_line
+from telex.automation.verb_requests import is_session_name
 from telex.server import limits
-from telex.server.screen_text import cut, one_line
-from telex.server.verb_requests import is_session_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from telex.automation.screen_text import ScreenRows
     from telex.automation.server import AutomationService
-    from telex.server.screen_text import ScreenRows
     from telex.terminal.session import PtySession
     from telex.terminal.waits.matchers import Since
     from telex.terminal.waits.since import Mark
@@ -129,7 +130,7 @@ class VerbSessions:
             named = {one.id: one for one in there} | {one.name: one for one in there}
             if name not in named:
                 raise NoSuchName(
-                    f"there is no session {cut(name, limits.QUOTED_CHARS)!r}; {_listed(there)}"
+                    f"there is no session {cut(name, QUOTED_CHARS)!r}; {_listed(there)}"
                 )
             return named[name]
         candidates = self.held() or there

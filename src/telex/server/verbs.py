@@ -29,10 +29,7 @@ from telex.automation import protocol as spec
 from telex.automation.caller import LocalCaller
 from telex.automation.client import AsyncTerminal
 from telex.automation.errors import Ambiguous, NotFound, SessionProblem, TimedOut
-from telex.processes.child_environment import child_environment
-from telex.rpc.errors import RpcError
-from telex.server import limits
-from telex.server.screen_text import (
+from telex.automation.screen_text import (
     changed_lines,
     changed_rows,
     folded,
@@ -42,9 +39,7 @@ from telex.server.screen_text import (
     rows_of,
     wanted_input,
 )
-from telex.server.verb_answers import FAILURES, VerbAnswer, VerbFailed, to_failure
-from telex.server.verb_client import ANSWER_SECONDS
-from telex.server.verb_requests import (
+from telex.automation.verb_requests import (
     ClickRequest,
     CloseRequest,
     DoRequest,
@@ -58,6 +53,11 @@ from telex.server.verb_requests import (
     TypeRequest,
     WaitRequest,
 )
+from telex.processes.child_environment import child_environment
+from telex.rpc.errors import RpcError
+from telex.server import limits
+from telex.server.verb_answers import FAILURES, VerbAnswer, VerbFailed, to_failure
+from telex.server.verb_client import ANSWER_SECONDS
 from telex.server.verb_sessions import NoSuchName, VerbSession, VerbSessions
 from telex.terminal import actions
 from telex.terminal.cells import STANDARD
@@ -70,8 +70,8 @@ if TYPE_CHECKING:
 
     from telex.adapters.server import AutomationServer
     from telex.automation.protocol import Matched
+    from telex.automation.verb_requests import VerbRequest
     from telex.rpc.identity import Identity
-    from telex.server.verb_requests import VerbRequest
     from telex.terminal.waits.matchers import Since
 
     CheckOpen = Callable[[Program, tuple[tuple[str, str], ...]], Awaitable[None]]

@@ -8,21 +8,22 @@
 
 Blank rows at the end are left out, and repeated rows are folded. `changed_lines` shows only the
 rows that differ from an earlier screen, each with its number; a screen that scrolled is compared
-with its rows where they were. Rows and columns are counted from 0, as everywhere in telex. Pure;
-used by `verbs`.
+with its rows where they were. Rows and columns are counted from 0, as everywhere in telex. Used by
+`server.verbs`, and by the tools for models.
 """
 
 from __future__ import annotations
 
 import re
+import secrets
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
+from telex.automation.limits import QUOTED_CHARS
 from telex.automation.screen_search import COLOURS
-from telex.server.limits import QUOTED_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -226,3 +227,11 @@ def cut(text: str, most: int) -> str:
 def printable(text: str) -> str:
     """Return a text with control, invisible and broken characters as escapes, except newlines."""
     return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def fenced(text: str) -> str:
+    """Return text of a program between two markers with a word that it cannot know."""
+    word = secrets.token_hex(8)
+    while word in text:
+        word = secrets.token_hex(8)
+    return f"<untrusted {word}>\n{text}\n</untrusted {word}>"

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from telex.rpc.nearest import did_you_mean, nearest_names
-from telex.server import limits
-from telex.server.verb_requests import (
+from telex.automation import limits
+from telex.automation.verb_requests import (
     ClickRequest,
     CloseRequest,
     DoRequest,
@@ -35,6 +34,7 @@ from telex.server.verb_requests import (
     is_session_id,
     is_session_name,
 )
+from telex.rpc.nearest import did_you_mean, nearest_names
 from telex.terminal import actions
 from telex.terminal.cells import Size
 from telex.terminal.keys import UnknownKey, parse_key
