@@ -120,7 +120,7 @@ def test_the_files_of_a_summary_are_the_last_used_ones() -> None:
 
 
 async def test_the_instructions_have_the_project_its_skills_and_the_editor(tmp_path: Path) -> None:
-    async with an_agent(tmp_path) as agent:
+    async with an_agent(tmp_path, trusted=True) as agent:
         (agent.root / "AGENTS.md").write_text("Use tabs.")
         skill = agent.root / ".agents" / "skills" / "release"
         skill.mkdir(parents=True)

@@ -47,7 +47,7 @@ def test_every_tool_has_a_valid_schema_and_a_description() -> None:
     names = [tool.name for tool in TOOLS]
     assert names == [
         *("read", "read_line", "view_image", "write", "edit", "search", "list", "shell", "todo"),
-        "clipboard_read",
+        *("skill_load", "clipboard_read"),
         *("tool_output_cache", "tool_output_cache_line", "tool_output_cache_grep"),
     ]
     for tool in TOOLS:

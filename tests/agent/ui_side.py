@@ -50,11 +50,12 @@ from telex.transports.channels import FramedChannel
 from telex.wire.limits import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from telex.agent.client import AsyncAgent
     from telex.agent.cores import Core
+    from telex.agent.permissions import RuleLayer
     from telex.agent.ui_callbacks import UiOptions
     from telex.rpc.channel import Channel
 
@@ -287,6 +288,8 @@ async def an_agent(
     diagnostics: bool = False,
     tools: ToolRegistry | None = None,
     policy: WorkspacePolicy | None = None,
+    trusted: bool = False,
+    layers: Sequence[RuleLayer] = (),
 ) -> AsyncIterator[Agent]:
     """Its root is `work` in the directory; the same directory again is the runtime's restart."""
     real = Path(os.path.realpath(directory))
@@ -299,6 +302,9 @@ async def an_agent(
     given = tools or ToolRegistry(BUILTIN_TOOLS)
 
     async def make(place: Place) -> Workspace:
+        permissions = WorkspacePermissions(
+            place.root, str(home), answers, place.mode, layers, trusted
+        )
         context = AgentContext(
             Sandbox(Path(place.root)),
             Path(place.cwd),
@@ -308,8 +314,9 @@ async def an_agent(
             ContentStore(real / "images", 16 * MIB),
             environment,
             redactor,
+            trusted,
+            permissions.read_restriction,
         )
-        permissions = WorkspacePermissions(place.root, str(home), answers, place.mode)
         return Workspace(place, context, Confirmer(permissions), given)
 
     choices = [

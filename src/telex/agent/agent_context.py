@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +19,13 @@ from telex.agent.limits import AGENT_SKILLS_PLACES
 from telex.agent.protocol import sessions
 from telex.agent.protocol.runs import UiContext
 from telex.agent.sandbox_files import directories_down_to
+from telex.agent.skill_library import SkillLibrary, untrusted_project
 from telex.agent.skills import agents_files, find_skills
 from telex.agent.tools.tool import ToolContext
 from telex.processes.shielded import run_in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from telex.agent.content_store import ContentStore
     from telex.agent.sandbox_files import Sandbox
@@ -44,7 +46,20 @@ class AgentContext:
     images: ContentStore
     environment: Mapping[str, str]
     redactor: Redactor
+    trusted: bool = False
+    """Whether the skills and commands of the project count."""
+    restricted: Callable[[str], str] = lambda path: ""
+    """Returns why a rule forbids to read a path; empty if none does."""
     _skills: dict[Path, sessions.SkillsListResult] = field(default_factory=dict)
+    _own_skills: sessions.SkillsListResult | None = None
+    """The skills of the person alone, where the project is not trusted."""
+
+    @property
+    def skills(self) -> SkillLibrary:
+        """The skills that the agent may use."""
+        return SkillLibrary(
+            self.sandbox, self.cwd, self._offered, self._why_not_offered, self.restricted
+        )
 
     def tool_context(self, todos: TodoList) -> ToolContext:
         return ToolContext(
@@ -55,6 +70,7 @@ class AgentContext:
             self.environment,
             self.redactor,
             todos,
+            skills=self.skills,
         )
 
     def workspace(self, ui_context: bytes | None) -> str:
@@ -89,19 +105,49 @@ class AgentContext:
         )
 
     async def list_skills(self, cwd: str | None, *, reload: bool) -> sessions.SkillsListResult:
-        """List the skills for a directory, from the cache unless `reload`. Raises
+        """List the skills for a directory, from the cache unless `reload`. Skills of a project that
+        is not trusted are listed with the reason why they are not offered. Raises
         `OutsideSandbox`."""
         place = (
             self.cwd if cwd is None else Path(self.sandbox.root, self.sandbox.place(cwd, self.cwd))
         )
         if not reload and place in self._skills:
             return self._skills[place]
-        listed, there = await run_in_thread(
-            lambda _: (find_skills(self.sandbox.root, place, self.home), os.path.isdir(place))
-        )
+        listed, there = await run_in_thread(lambda _: (self._marked(place), os.path.isdir(place)))
         if there:  # else a UI could fill the cache with names of missing directories
             self._cache_skills(place, listed)
         return listed
+
+    def _marked(self, place: Path) -> sessions.SkillsListResult:
+        listed = find_skills(self.sandbox.root, place, self.home)
+        if self.trusted or all(skill.scope == "user" for skill in listed.skills):
+            return listed
+        why = untrusted_project(str(self.sandbox.root))
+        skills = [
+            msgspec.structs.replace(skill, not_offered=why) if skill.scope == "repo" else skill
+            for skill in listed.skills
+        ]
+        return msgspec.structs.replace(listed, skills=skills)
+
+    async def offered_skills(self) -> sessions.SkillsListResult:
+        """Return the skills that the agent may use, from the cache."""
+        return await self._offered(False)
+
+    async def _offered(self, reload: bool) -> sessions.SkillsListResult:
+        """Return the skills that count. Without trust those of the project are not even searched,
+        so that many of them cannot crowd out the person's."""
+        if self.trusted:
+            return await self.list_skills(None, reload=reload)
+        if reload or self._own_skills is None:
+            find = partial(find_skills, self.sandbox.root, self.cwd, self.home, repo=False)
+            self._own_skills = await run_in_thread(lambda _: find())
+        return self._own_skills
+
+    async def _why_not_offered(self, name: str) -> str:
+        if self.trusted:
+            return ""
+        skills = (await self.list_skills(None, reload=True)).skills
+        return next((skill.not_offered or "" for skill in skills if skill.name == name), "")
 
     def _cache_skills(self, place: Path, listed: sessions.SkillsListResult) -> None:
         self._skills[place] = listed

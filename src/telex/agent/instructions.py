@@ -2,7 +2,7 @@
 
     the task       what the agent is, how it uses its tools, where it works
     AGENTS.md      the files of the project, the outermost first: the nearest takes precedence
-    skills         name, description and file of each, to be read when one is needed
+    skills         name and description of each, to be loaded when one is needed
     UI context     the file and the selection that the person has open
 
 The texts of the project are not trusted: they are marked as such, and cannot grant permissions.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -57,7 +58,7 @@ async def build_instructions(
     """Return the instructions for a run that begins now. Reads the files in a thread. `markdown`:
     whether all UIs of the run show it."""
     context = workspace.context
-    skills = await context.list_skills(None, reload=False)
+    skills = await context.offered_skills()
     project = await run_in_thread(lambda _: project_instructions(context))
     parts = (
         TASK if markdown else f"{TASK}\n{PLAIN_TEXT}",
@@ -104,14 +105,17 @@ def _read(context: AgentContext, path: str, most: int) -> str:
 
 
 def skill_catalogue(skills: SkillsListResult) -> str:
-    """Return the skills as a list; the model reads the file of one that it needs. Pure."""
+    """Return the skills as a list; the model loads one that it needs. Of skills with one name the
+    paths are listed too. Pure."""
     if not skills.skills:
         return ""
+    count = Counter(skill.name for skill in skills.skills)
     lines = [
-        f"- {skill.name}: {in_line(skill.description)} ({in_line(skill.path)})"
+        f"- {skill.name}: {in_line(skill.description)}"
+        + (f" (path: {in_line(skill.path)})" if count[skill.name] > 1 else "")
         for skill in skills.skills
     ]
-    head = "Skills. If the task matches the description of one, read its file first:"
+    head = "Skills. If the task matches the description of one, load it first with `skill_load`:"
     return "\n".join([head, *lines])
 
 

@@ -134,6 +134,21 @@ AGENT_FRONTMATTER_BYTES: Final = limit(
     "bytes",
     "YAML head of a skill. A name and a description have 1,088 characters at most.",
 )
+AGENT_SKILL_FILES: Final = limit(
+    "AGENT_SKILL_FILES", 200, "files", "Files of one skill that the model gets a list of."
+)
+AGENT_SKILL_BYTES: Final = limit(
+    "AGENT_SKILL_BYTES",
+    512 * KIB,
+    "bytes",
+    "A `SKILL.md`. Of a longer text than one tool result the rest is read page by page.",
+)
+AGENT_PROMPT_FILES: Final = limit(
+    "AGENT_PROMPT_FILES", 200, "commands", "Commands (`.telex/commands/*.md`) in one list."
+)
+AGENT_PROMPT_BYTES: Final = limit(
+    "AGENT_PROMPT_BYTES", 64 * KIB, "bytes", "The file of a command: it becomes part of an input."
+)
 AGENT_COMMAND_CHARS: Final = limit(
     "AGENT_COMMAND_CHARS",
     64 * KIB,

@@ -68,6 +68,7 @@ from telex.agent.protocol.ui_requests import (
 from telex.agent.store import NotStorable
 from telex.agent.tools.clipboard import CLIPBOARD_READ, NO_CLIPBOARD
 from telex.agent.tools.file_tools import VIEW_IMAGE
+from telex.agent.tools.skill_load import SKILL_LOAD
 from telex.agent.tools.tool import ToolFailed, ToolResult, new_id
 from telex.agent.tools.tool_registry import BadArguments, UnknownTool
 from telex.config.errors import ConfigError
@@ -124,7 +125,9 @@ class RunContext:
         self._store = store
         self._questions = questions
         self._context = replace(
-            workspace.context.tool_context(todos), read_clipboard=self._clipboard(None)
+            workspace.context.tool_context(todos),
+            read_clipboard=self._clipboard(None),
+            conversation=self.messages,
         )
         self._save_todos = save_todos
         self.ui_context = ui_context
@@ -175,6 +178,8 @@ class RunContext:
         hidden = set() if self._sees_images else {VIEW_IMAGE.name}
         if not self._clipboards():
             hidden.add(CLIPBOARD_READ.name)
+        if not (await self._workspace.context.offered_skills()).skills:
+            hidden.add(SKILL_LOAD.name)
         return tuple(spec for spec in specs if spec.name not in hidden)
 
     async def instructions(self) -> str:

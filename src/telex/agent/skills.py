@@ -14,6 +14,7 @@ Everything blocks; the callers run it in a thread.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import stat
@@ -49,6 +50,8 @@ _NAME_CHARS: Final = 64
 _DESCRIPTION_CHARS: Final = 1024
 _BRACKETS: Final = 200
 """More are refused: the parser's time grows with the square of nested brackets, to seconds."""
+_HINT: Final = re.compile(r"^(argument-hint:)[ \t]*(\[[^\r\n]*?)[ \t]*\r?$", re.MULTILINE)
+"""People write `argument-hint: [file] [line]`, which is not YAML."""
 _HEAD: Final = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?\n)?---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 
 
@@ -56,10 +59,11 @@ class BadSkill(ValueError):
     """An invalid `SKILL.md`; the message is the reason."""
 
 
-def find_skills(root: Path, cwd: Path, home: Path) -> SkillsListResult:
-    """Return the skills of the project, the outermost directory first, then the person's."""
+def find_skills(root: Path, cwd: Path, home: Path, *, repo: bool = True) -> SkillsListResult:
+    """Return the skills of the project, the outermost directory first, then the person's; without
+    `repo` only the person's."""
     scan = _SkillScan()
-    for directory in directories_down_to(root, cwd):
+    for directory in directories_down_to(root, cwd) if repo else ():
         scan.scan_below(directory, "repo", within=str(root))
     scan.scan_below(home, "user", within=None)
     return scan.result()
@@ -67,22 +71,32 @@ def find_skills(root: Path, cwd: Path, home: Path) -> SkillsListResult:
 
 def read_frontmatter(content: str, directory: str) -> tuple[str, str]:
     """Return name and description. Raises `BadSkill`. Pure."""
+    values, _ = split_frontmatter(content)
+    if values is None:
+        raise BadSkill("missing YAML frontmatter")
+    if not values:
+        raise BadSkill("the frontmatter has no name and no description")
+    return _name(values.get("name"), directory), _description(values.get("description"))
+
+
+def split_frontmatter(content: str) -> tuple[dict[str, object] | None, str]:
+    """Return the members of the YAML head, None where there is no head, and the text below it.
+    Raises `BadSkill`. Pure."""
     import yaml  # imported here: it takes 20 ms, needed only where there are skills
 
-    head = _HEAD.match(content)
+    head = _HEAD.match(content[:AGENT_FRONTMATTER_BYTES])
     if head is None:
-        raise BadSkill("missing YAML frontmatter")
+        return None, content
     if head[0].count("[") + head[0].count("{") > _BRACKETS:
         raise BadSkill("the frontmatter has too many brackets")
+    written = _HINT.sub(lambda found: f"{found[1]} {json.dumps(found[2])}", head[1] or "")
     try:
         # Not `safe_load`, which takes minutes for a few lines of merge keys. BaseLoader supports
         # only strings, lists and maps, which is enough for a name and a description.
-        values = yaml.load(head[1] or "", Loader=yaml.BaseLoader)
+        values = yaml.load(written, Loader=yaml.BaseLoader)
     except (yaml.YAMLError, RecursionError) as error:
         raise BadSkill(f"the frontmatter is not YAML{_where(error)}") from None
-    if not isinstance(values, dict):
-        raise BadSkill("the frontmatter has no name and no description")
-    return _name(values.get("name"), directory), _description(values.get("description"))
+    return values if isinstance(values, dict) else {}, content[head.end() :]
 
 
 def _where(error: Exception) -> str:
@@ -162,7 +176,7 @@ class _SkillScan:
                 names = [
                     entry.name
                     for entry in found  # an unprintable name is not a valid skill name
-                    if entry.name == SKILL_FILE or (entry.name.isprintable() and entry.is_dir())
+                    if entry.name == SKILL_FILE or (entry.name.isprintable() and _is_dir(entry))
                 ]
         except OSError:  # missing or not readable
             return []
@@ -187,6 +201,14 @@ class _SkillScan:
         errors = self.errors[:AGENT_SKILLS]
         cut = self.cut or len(kept) < len(self.skills) or len(errors) < len(self.errors)
         return SkillsListResult(kept, errors, cut)
+
+
+def _is_dir(entry: os.DirEntry[str]) -> bool:
+    """Return whether the entry is a directory, or a link to one; a link to itself is none."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def _is_inside(real: str, within: str | None) -> bool:

@@ -36,6 +36,7 @@ from telex.agent.permissions.tool_rules import (
     PATH_TOOLS,
     PRIVATE_TOOLS,
     SHELL_ARGUMENT,
+    SKILL_TOOL,
     Mode,
     PathTool,
     Permission,
@@ -275,6 +276,8 @@ class Judge:
             verdict = PermissionVerdict(rule.decision, why, rule)
         elif request.tool in HARMLESS_TOOLS:
             verdict = PermissionVerdict(Permission.ALLOW, "the tool uses only data of this run")
+        elif request.tool == SKILL_TOOL:
+            verdict = PermissionVerdict(Permission.ALLOW, "the tool reads only files of skills")
         elif request.tool in PRIVATE_TOOLS:
             verdict = PermissionVerdict(Permission.ASK, "the clipboard may contain anything")
         elif self.mode is Mode.FULL:
@@ -286,7 +289,7 @@ class Judge:
         if (
             verdict.decision is Permission.ALLOW
             and not exact
-            and request.tool not in HARMLESS_TOOLS
+            and request.tool not in {*HARMLESS_TOOLS, SKILL_TOOL}
         ):
             verdict = self._named_secret(request) or verdict
         scopes = repeatable.tool_scopes(request.tool, request.arguments)

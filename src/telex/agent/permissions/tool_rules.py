@@ -81,6 +81,8 @@ HARMLESS_TOOLS: Final = frozenset(
     {"todo", "tool_output_cache", "tool_output_cache_line", "tool_output_cache_grep"}
 )
 """Tools that use only data of the run itself."""
+SKILL_TOOL: Final = "skill_load"
+"""The tool that reads files of skills, and refuses everything else by itself."""
 PRIVATE_TOOLS: Final = frozenset({"clipboard_read"})
 """Tools that read what a person has outside the workspace. They ask in every mode, and the answer
 is not remembered; only a rule of the user can allow them."""

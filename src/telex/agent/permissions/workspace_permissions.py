@@ -16,6 +16,7 @@ from telex.agent.permissions import (
     InvalidRule,
     Judge,
     Mode,
+    Permission,
     RuleLayer,
     ToolRule,
     repeatable,
@@ -23,6 +24,7 @@ from telex.agent.permissions import (
     rules_from_tables,
 )
 from telex.agent.permissions.disk import DiskLookup
+from telex.agent.permissions.tool_rules import SKILL_TOOL, PathAccess
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,3 +106,11 @@ class WorkspacePermissions:
                 layers, self.mode, self.root, self.home, DiskLookup(), self.trusted, self.own
             )
         return self._judge
+
+    def read_restriction(self, path: str) -> str:
+        """Return why a rule forbids to read a file of a skill; empty if none does. A rule that asks
+        counts too, because a skill is read without a question. Blocks."""
+        paths = self.judge.paths
+        verdict = paths.touched(PathAccess.READ, path, self.root, SKILL_TOOL).verdict
+        restricts = verdict.rule is not None and verdict.decision is not Permission.ALLOW
+        return verdict.why if restricts else ""

@@ -147,7 +147,7 @@ class SkillsListParams(Struct, frozen=True):
     force_reload: bool | None = None
 
 
-class Skill(Struct, frozen=True):
+class Skill(Struct, frozen=True, omit_defaults=True):
     id: str
     """A hash of the real path, so that a skill found through a link has the same id."""
     name: str
@@ -156,6 +156,8 @@ class Skill(Struct, frozen=True):
     dir: str
     scope: Literal["repo", "user"]
     mtime_ms: int
+    not_offered: str | None = None
+    """Addition of telex: why the agent does not use the skill. Default: it does."""
 
 
 class SkillProblem(Struct, frozen=True):
@@ -166,7 +168,7 @@ class SkillProblem(Struct, frozen=True):
 
 
 class SkillsListResult(Struct, frozen=True):
-    """The skills that are offered, and the invalid ones with their problems."""
+    """The skills that were found, and the invalid ones with their problems."""
 
     skills: list[Skill]
     """Two skills with the same name are both listed."""

@@ -85,18 +85,21 @@ class ViewImageArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 async def _read(asked: ReadArguments, context: ToolContext) -> ToolResult:
     place = context.sandbox.place(asked.file_path, context.cwd)
-    return await run_in_thread(lambda _: _page(asked, place, read_text(context.sandbox, place)))
+    return await run_in_thread(
+        lambda _: text_page(asked.offset, asked.limit, place, read_text(context.sandbox, place))
+    )
 
 
-def _page(asked: ReadArguments, place: str, content: bytes) -> ToolResult:
-    found, notes = page(content, asked.offset, asked.limit, first=1), []
-    if asked.offset and asked.offset >= found.total:
+def text_page(offset: int, limit: int, place: str, content: bytes) -> ToolResult:
+    """Return numbered lines of a text, and how to go on. Raises `ToolFailed` beyond its end."""
+    found, notes = page(content, offset, limit, first=1), []
+    if offset and offset >= found.total:
         raise _too_far(place, found.total)
     if found.clipped:
         notes.append("long lines are clipped: use read_line to read them")
-    if (after := asked.offset + found.shown) < found.total:
+    if (after := offset + found.shown) < found.total:
         notes.append(
-            f"lines {asked.offset + 1} to {after} of {found.total}: continue with offset {after}"
+            f"lines {offset + 1} to {after} of {found.total}: continue with offset {after}"
         )
     if b"\r\n" in content:
         notes.append("lines end in CR LF")

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from telex.agent.content_store import ContentStore
+    from telex.agent.messages import Message
     from telex.agent.protocol.ui_requests import UiClipboardReadParams, UiClipboardReadResult
     from telex.agent.sandbox_files import Sandbox
+    from telex.agent.skill_library import SkillLibrary
     from telex.agent.tools.output_cache import OutputCache
     from telex.agent.tools.todo import TodoList
     from telex.processes.sandbox import Confinement
@@ -54,6 +56,10 @@ class ToolContext:
     """The kernel sandbox for programs of this call; None if the person approved the call."""
     read_clipboard: ReadClipboard | None = None
     """Asks a UI for the clipboard of the person, and raises `ToolFailed`; None if no UI can."""
+    skills: SkillLibrary | None = None
+    """The skills of the workspace."""
+    conversation: Callable[[], Awaitable[Sequence[Message]]] | None = None
+    """Returns the messages that the caller of the tool sees; None outside a run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,6 +181,15 @@ class _Making:
                 warn(warning)
         warn_about_confinement(self._found.state / NOT_HELD, place.mode)
         redactor, home, found = redactor_of(read.config.settings), Path.home(), self._found
+        permissions = WorkspacePermissions(
+            place.root,
+            str(home),
+            self._answers,
+            place.mode,
+            read.layers,
+            trusted=_trusted(read.config.project_file) is not None,
+            own=[str(own) for own in (found.config, found.data, found.state, found.runtime)],
+        )
         context = AgentContext(
             Sandbox(Path(place.root)),
             Path(place.cwd),
@@ -190,15 +199,8 @@ class _Making:
             _images(found),
             os.environ,
             redactor,
-        )
-        permissions = WorkspacePermissions(
-            place.root,
-            str(home),
-            self._answers,
-            place.mode,
-            read.layers,
-            trusted=_trusted(read.config.project_file) is not None,
-            own=[str(own) for own in (found.config, found.data, found.state, found.runtime)],
+            permissions.trusted,
+            permissions.read_restriction,
         )
         return Workspace(place, context, Confirmer(permissions), self._tools_of(read), read)
 
