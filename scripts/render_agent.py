@@ -126,6 +126,10 @@ ASKED: Final = {
         "Replace the todo list of a session that has no active run.",
         '{"session_id": "…", "todos": [{"content": "water the plants"}]}',
     ),
+    "commands.list": (
+        "List the commands and skills that `/name` at the beginning of an input calls.",
+        "{}",
+    ),
 }
 QUESTIONS: Final = {
     "ui.confirm.request": ("Ask for a yes or no.", '{"ok": false, "reason": "not on a Friday"}'),

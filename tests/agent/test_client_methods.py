@@ -304,6 +304,11 @@ def test_a_permission_is_explained(place: Place) -> None:
 
 def test_skills_servers_and_context_are_listed(place: Place) -> None:
     assert [skill.name for skill in place.agent.skills_list(force_reload=True).skills] == ["tidy"]
+    [listed] = place.agent.commands_list().commands
+    assert (listed.name, listed.kind, listed.source) == ("tidy", "skill", "project")
+    assert "not trusted" in (listed.not_offered or "")
+    with pytest.raises(agent_api.InvalidParams, match="not trusted"):
+        place.agent.run_start("/tidy up")
     assert place.agent.mcp_list(scope="configured").servers == []
     file = agent_api.ActiveFile("a.py", "python")
     place.agent.ui_context_update(agent_api.UiContext(str(place.work), active_file=file))

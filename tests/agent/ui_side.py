@@ -316,6 +316,7 @@ async def an_agent(
             redactor,
             trusted,
             permissions.read_restriction,
+            home / ".config" / "telex" / "commands",
         )
         return Workspace(place, context, Confirmer(permissions), given)
 

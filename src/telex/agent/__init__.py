@@ -52,9 +52,11 @@ if TYPE_CHECKING:
     from telex.agent.protocol.events import ToolCallEvent as ToolCallEvent
     from telex.agent.protocol.events import ToolResultEvent as ToolResultEvent
     from telex.agent.protocol.extensions import ArtifactReadResult as ArtifactReadResult
+    from telex.agent.protocol.extensions import CommandsListResult as CommandsListResult
     from telex.agent.protocol.extensions import FileDiff as FileDiff
     from telex.agent.protocol.extensions import HistoryExportResult as HistoryExportResult
     from telex.agent.protocol.extensions import HistoryUndoResult as HistoryUndoResult
+    from telex.agent.protocol.extensions import OfferedCommand as OfferedCommand
     from telex.agent.protocol.extensions import PermissionExplainResult as PermissionExplainResult
     from telex.agent.protocol.extensions import RunDiffResult as RunDiffResult
     from telex.agent.protocol.extensions import RunSteerResult as RunSteerResult
@@ -126,6 +128,7 @@ _MODULES = {
     "AuthLogoutResult": "protocol.sessions",
     "ClipboardImage": "protocol.ui_requests",
     "ClipboardText": "protocol.ui_requests",
+    "CommandsListResult": "protocol.extensions",
     "CompactionCompleteEvent": "protocol.events",
     "CompactionStartEvent": "protocol.events",
     "ConnectionLost": "errors",
@@ -143,6 +146,7 @@ _MODULES = {
     "MethodNotFound": "errors",
     "ModelListResult": "protocol.sessions",
     "ModelSetResult": "protocol.sessions",
+    "OfferedCommand": "protocol.extensions",
     "PeerInfo": "protocol.runs",
     "PermissionExplainResult": "protocol.extensions",
     "PermissionPreviewEvent": "protocol.events",
@@ -221,6 +225,7 @@ __all__ = [
     "AuthLogoutResult",
     "ClipboardImage",
     "ClipboardText",
+    "CommandsListResult",
     "CompactionCompleteEvent",
     "CompactionStartEvent",
     "ConnectionLost",
@@ -238,6 +243,7 @@ __all__ = [
     "MethodNotFound",
     "ModelListResult",
     "ModelSetResult",
+    "OfferedCommand",
     "PeerInfo",
     "PermissionExplainResult",
     "PermissionPreviewEvent",

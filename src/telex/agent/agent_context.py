@@ -21,6 +21,7 @@ from telex.agent.protocol.runs import UiContext
 from telex.agent.sandbox_files import directories_down_to
 from telex.agent.skill_library import SkillLibrary, untrusted_project
 from telex.agent.skills import agents_files, find_skills
+from telex.agent.slash_commands import SlashCommands
 from telex.agent.tools.tool import ToolContext
 from telex.processes.shielded import run_in_thread
 
@@ -50,6 +51,8 @@ class AgentContext:
     """Whether the skills and commands of the project count."""
     restricted: Callable[[str], str] = lambda path: ""
     """Returns why a rule forbids to read a path; empty if none does."""
+    own_commands: Path | None = None
+    """The directory with the commands of the person."""
     _skills: dict[Path, sessions.SkillsListResult] = field(default_factory=dict)
     _own_skills: sessions.SkillsListResult | None = None
     """The skills of the person alone, where the project is not trusted."""
@@ -59,6 +62,19 @@ class AgentContext:
         """The skills that the agent may use."""
         return SkillLibrary(
             self.sandbox, self.cwd, self._offered, self._why_not_offered, self.restricted
+        )
+
+    @property
+    def slash_commands(self) -> SlashCommands:
+        """The commands and skills that a person calls by `/name`."""
+        return SlashCommands(
+            self.sandbox.root,
+            self.cwd,
+            self.own_commands,
+            trusted=self.trusted,
+            skills=self.skills,
+            listed=lambda reload: self.list_skills(None, reload=reload),
+            restricted=self.restricted,
         )
 
     def tool_context(self, todos: TodoList) -> ToolContext:

@@ -628,6 +628,17 @@ class AsyncAgent:
         asked = sessions.SkillsListParams(cwd, force_reload)
         return await self._call("skills.list", asked, sessions.SkillsListResult)
 
+    async def commands_list(self) -> extensions.CommandsListResult:
+        """List the commands and skills that `/name` at the beginning of an input calls.
+
+        Example:
+            for one in (await agent.commands_list()).commands:
+                if one.not_offered is None:
+                    print(f"/{one.name} {one.argument_hint}", one.description)
+        """
+        asked = extensions.CommandsListParams()
+        return await self._call("commands.list", asked, extensions.CommandsListResult)
+
     async def mcp_list(
         self, *, scope: Literal["loaded", "configured"] | None = None
     ) -> sessions.McpListResult:

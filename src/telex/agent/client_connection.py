@@ -52,7 +52,7 @@ REPEATED: Final = frozenset(
         *("session.list", "session.history", "model.list", "model.set", "mcp.list", "skills.list"),
         *("context.inspect", "permission.explain", "run.diff", "run.cancel"),
         *("workspace.list", "workspace.read", "workspace.search", "artifact.read"),
-        *("history.export", "todos.get", "todos.set"),
+        *("history.export", "todos.get", "todos.set", "commands.list"),
     }
 )
 """Requests that are sent again after a reconnect: a second one has the effect of the first."""

@@ -210,6 +210,7 @@ def _wire_codes() -> tuple[tuple[int | Condition, tuple[type[Exception], ...]], 
     from telex.agent.images import ImageRefused
     from telex.agent.permissions import InvalidRule
     from telex.agent.sandbox_files import FileRefused, OutsideSandbox
+    from telex.agent.slash_commands import UnknownCommand
     from telex.agent.tools.output_cache import NoSuchOutput
     from telex.agent.tools.tool import ToolFailed
     from telex.agent.tools.tool_registry import BadArguments, UnknownTool
@@ -224,7 +225,7 @@ def _wire_codes() -> tuple[tuple[int | Condition, tuple[type[Exception], ...]], 
         (protocol.RUN_NOT_FOUND, (store.UnknownRun,)),
         (protocol.BUSY, (store.ThreadBusy, TooManyRuns, store.RunNotOurs)),
         (Condition.PARAMS, (*params, WorkspaceRefused, OtherRoot)),
-        (Condition.PARAMS, (FileRefused, ToolFailed)),
+        (Condition.PARAMS, (FileRefused, ToolFailed, UnknownCommand)),
         (Condition.PARAMS, (NoSuchOutput, CannotUndo, ImageRefused)),
         (Condition.PARAMS, (store.NotStorable, SeqBeyondEnd, msgspec.DecodeError)),
         (protocol.INTERNAL, (store.StoreError, InvalidRule, ConfigError)),

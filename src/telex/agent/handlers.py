@@ -17,6 +17,7 @@ from telex.agent import protocol
 from telex.agent.errors import SeqBeyondEnd
 from telex.agent.feeds import Notice, event_notice
 from telex.agent.images import read_input
+from telex.agent.messages import TextPart
 from telex.agent.model_catalogue import ModelName
 from telex.agent.permissions import explain_judgement
 from telex.agent.permissions.confinement import describe_confinement
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from telex.agent.agent_run import AgentRun
+    from telex.agent.images import StoredInput
     from telex.agent.model_catalogue import ModelChoice
     from telex.agent.permissions.confirmation import CallOutcome
     from telex.agent.questions import UiAnswer
@@ -87,6 +89,7 @@ async def run_start(
         raise RpcError(Condition.PARAMS, "`session_id` and `new_session` exclude each other.")
     raw, images = _one_line(bytes(params.input)), connection.workspace.context.images
     said = await run_in_thread(lambda _: read_input(raw, images))
+    loaded = await connection.workspace.context.slash_commands.load(_typed_text(said))
     meta = _raw_or_none(params.meta)
     if meta is not None:
         msgspec.json.decode(meta, type=dict[str, Raw])
@@ -95,6 +98,7 @@ async def run_start(
         current = None if params.new_session else connection.session_id
         asked = RunRequest(
             said,
+            loaded,
             current if params.session_id is None else params.session_id,
             bool(params.force_compaction),
             meta,
@@ -103,6 +107,12 @@ async def run_start(
         started = await _started(runtime, asked, connection)
         connection.session_id = started.session_id
     return started
+
+
+def _typed_text(said: StoredInput) -> str:
+    """Return the text with which the input begins."""
+    first = said.message.parts[0]
+    return first.text if isinstance(first, TextPart) else ""
 
 
 async def _started(

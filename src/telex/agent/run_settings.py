@@ -15,6 +15,8 @@ class RunSettings(msgspec.Struct, omit_defaults=True):
     """The workspace of the run: its root, cwd and mode; empty for runs older than these members."""
     cwd: str = ""
     mode: str = ""
+    loaded: str = ""
+    """What the input called by `/name`: a `command`, a `skill`, or nothing."""
     steered: list[str] = []
     """All texts of `run.steer`, read or not."""
 

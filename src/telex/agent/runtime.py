@@ -28,13 +28,14 @@ from telex.agent.errors import OtherRoot, TooManyRuns, WorkspaceRefused
 from telex.agent.feeds import RunSubscriptions
 from telex.agent.images import ImageRefused, StoredInput
 from telex.agent.limits import AGENT_RUNS
-from telex.agent.messages import decode_message
+from telex.agent.messages import UserMessage, decode_message
 from telex.agent.permissions import InvalidRule, Mode
 from telex.agent.protocol import events, runs
 from telex.agent.questions import Questions
 from telex.agent.run_context import RunContext
 from telex.agent.run_settings import RunSettings, run_settings, with_run_settings
 from telex.agent.run_states import EventOutOfOrder
+from telex.agent.slash_commands import LoadedInput, effective_text
 from telex.agent.store import (
     NewRun,
     RunEnded,
@@ -70,11 +71,24 @@ class RunRequest:
     """The input and settings of a new run. `meta` and `ui_context` are JSON as received."""
 
     said: StoredInput
+    loaded: LoadedInput | None = None
+    """What the input called by `/name`."""
     session_id: str | None = None
     compact: bool = False
     meta: bytes | None = None
     ui_context: bytes | None = None
     """Replaces the context of the connection when the run begins."""
+
+
+def _input_message(asked: RunRequest) -> UserMessage:
+    """Return the message of the input, with what it called."""
+    message = asked.said.message
+    return message if asked.loaded is None else asked.loaded.added_to(message)
+
+
+def _run_input(message: UserMessage, text: str, loaded: str, compact: bool) -> RunInput:
+    effective = effective_text(message, loaded) if loaded else text
+    return RunInput(effective, compact, is_skill=loaded == "skill")
 
 
 class AgentRuntime:
@@ -126,7 +140,9 @@ class AgentRuntime:
             raise TooManyRuns(f"{AGENT_RUNS} runs are active; wait for one to end, or cancel one")
         self._starting += 1
         try:
-            choice = await self.models.current(asked.session_id, connection.model)
+            current = await self.models.current(asked.session_id, connection.model)
+            named = "" if asked.loaded is None else asked.loaded.model
+            choice = await self.models.find(named, None) if named else current
             if asked.said.has_images and choice.core.details.supports_images is False:
                 raise ImageRefused(
                     f"the model {choice.name} does not see images; choose another one with "
@@ -134,16 +150,18 @@ class AgentRuntime:
                 )
             run, todos = await self._store_run(asked, connection, choice)
             if asked.session_id is None and connection.model is not None:
-                await self.models.set_for_session(run.session_id, choice)
+                await self.models.set_for_session(run.session_id, current)
         finally:
             self._starting -= 1
         self.subscriptions.subscribe(run, connection)
         if asked.ui_context is not None:
             connection.ui_context = asked.ui_context
+        message, loaded = _input_message(asked), asked.loaded
         context = self._context(
-            run, choice, connection.workspace, todos, connection.ui_context, [asked.said.message]
+            run, choice, connection.workspace, todos, connection.ui_context, [message]
         )
-        self._begin(run, choice, RunInput(asked.said.text, asked.compact), context)
+        kind = "" if loaded is None else loaded.kind
+        self._begin(run, choice, _run_input(message, asked.said.text, kind, asked.compact), context)
         return runs.RunStartResult(run.run_id, run.session_id)
 
     async def _store_run(
@@ -164,13 +182,15 @@ class AgentRuntime:
             with_run_settings(
                 asked.meta,
                 RunSettings(
-                    choice.name, choice.provider, asked.compact, place.root, place.cwd, place.mode
+                    *(choice.name, choice.provider, asked.compact),
+                    *(place.root, place.cwd, place.mode),
+                    "" if asked.loaded is None else asked.loaded.kind,
                 ),
             ),
             asked.session_id is None,
             bool(connection.capabilities.supports_run_attach),
             workspace.context.workspace(ui_context),
-            to_stored(asked.said.message),
+            to_stored(_input_message(asked)),
         )
         todos = TodoList() if new.new_thread else await self.todos.load(session_id)
         try:
@@ -261,6 +281,8 @@ class AgentRuntime:
             run, choice, workspace, todos, connection.ui_context, messages, questions
         )
         asked = RunInput(text, settings.compact)
+        if messages and isinstance(messages[0], UserMessage):
+            asked = _run_input(messages[0], text, settings.loaded, settings.compact)
         return lambda: self._begin(run, choice, asked, context)
 
     async def _cannot_continue(self, run_id: str, why: str) -> str:

@@ -60,6 +60,7 @@ ASYNC: Final[dict[str, Handler]] = {
     "history.undo": ui_handlers.history_undo,
     "todos.get": ui_handlers.todos_get,
     "todos.set": ui_handlers.todos_set,
+    "commands.list": ui_handlers.commands_list,
 }
 
 

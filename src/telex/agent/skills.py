@@ -19,6 +19,7 @@ import os
 import re
 import stat
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from telex.agent.limits import (
@@ -35,7 +36,6 @@ from telex.agent.sandbox_files import OutsideSandbox, directories_down_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from telex.agent.sandbox_files import Sandbox
 
@@ -63,7 +63,10 @@ def find_skills(root: Path, cwd: Path, home: Path, *, repo: bool = True) -> Skil
     """Return the skills of the project, the outermost directory first, then the person's; without
     `repo` only the person's."""
     scan = _SkillScan()
+    own = Path(os.path.realpath(home))
     for directory in directories_down_to(root, cwd) if repo else ():
+        if directory == own:  # a project in the home directory has no skills of its own there
+            continue
         scan.scan_below(directory, "repo", within=str(root))
     scan.scan_below(home, "user", within=None)
     return scan.result()

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from telex.agent.protocol.events import AgentEvent
     from telex.agent.protocol.extensions import (
         ArtifactReadResult,
+        CommandsListResult,
         HistoryExportResult,
         HistoryUndoResult,
         PermissionExplainResult,
@@ -978,6 +979,16 @@ class Agent:
             InvalidParams: `cwd` is outside the sandbox root.
         """
         return self._run(self._agent.skills_list(cwd=cwd, force_reload=force_reload))
+
+    def commands_list(self) -> CommandsListResult:
+        """List the commands and skills that `/name` at the beginning of an input calls.
+
+        Example:
+            for one in agent.commands_list().commands:
+                if one.not_offered is None:
+                    print(f"/{one.name} {one.argument_hint}", one.description)
+        """
+        return self._run(self._agent.commands_list())
 
     def mcp_list(self, *, scope: Literal["loaded", "configured"] | None = None) -> McpListResult:
         """List the MCP servers of the runtime, with their state.

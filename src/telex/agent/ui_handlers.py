@@ -279,3 +279,10 @@ async def todos_set(
     todos.change(TodoArguments("new", entries) if entries else TodoArguments("clear"))
     await runtime.todos.save(params.session_id, todos)
     return extensions.TodosResult(params.session_id, msgspec.to_builtins(todos.entries))
+
+
+async def commands_list(
+    runtime: AgentRuntime, params: extensions.CommandsListParams, connection: UiConnection
+) -> extensions.CommandsListResult:
+    """List the commands and skills that a person can call by `/name`."""
+    return await connection.workspace.context.slash_commands.describe()

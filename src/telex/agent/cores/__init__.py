@@ -43,7 +43,11 @@ class RunInput:
     """The input of the person. `compact`: compact the context first."""
 
     text: str
+    """The typed text; the prompt of a command that the input called; a skill behind the text that
+    called it."""
     compact: bool = False
+    is_skill: bool = False
+    """Whether the input called a skill."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,10 @@ do one of these, and start telex agent again:
 WORDS: Final = ("list", "read", "search", "run", "edit", "write", "ask", "pick", "todo", "help")
 _EDIT: Final = re.compile(r"(?P<file>[^:]+):\s?(?P<old>.*?) => ?(?P<new>.*)", re.DOTALL)
 _WRITE: Final = re.compile(r"(?P<file>[^:]+):\s?(?P<text>.*)", re.DOTALL)
+SKILL_LOADED: Final = (
+    "The skill is in the conversation now. The builtin core is no language model, so it cannot "
+    "follow it; see: telex agent models"
+)
 _DONE: Final = re.compile(r"done (\d+)")
 
 Call = tuple[str, dict[str, Any]]
@@ -79,6 +83,9 @@ class BuiltinCore:
         if asked.compact and not commander.is_resumed:
             yield events.CompactionStartEvent(_now())
             yield events.CompactionCompleteEvent(_now(), compacted=False)
+        if asked.is_skill:
+            yield events.FinalEvent(SKILL_LOADED)
+            return
         lines = _lines(asked)
         for message in past[1:]:
             if isinstance(message, UserMessage):  # steering that was read before a restart

@@ -72,6 +72,7 @@ METHODS: Final[dict[str, tuple[Any, Any]]] = {
     "history.undo": (extensions.HistoryUndoParams, extensions.HistoryUndoResult),
     "todos.get": (extensions.TodosGetParams, extensions.TodosResult),
     "todos.set": (extensions.TodosSetParams, extensions.TodosResult),
+    "commands.list": (extensions.CommandsListParams, extensions.CommandsListResult),
 }
 """Requests from a UI to the runtime: parameters and result."""
 

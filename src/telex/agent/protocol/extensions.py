@@ -10,6 +10,7 @@
 | `artifact.read` | UI requests | server `supports_artifacts` |
 | `history.export`, `history.undo` | UI requests | server `supports_history` |
 | `todos.get`, `todos.set` | UI requests | server `supports_todos` |
+| `commands.list` | UI requests | server `supports_commands` |
 | `ui.clipboard.read` | runtime requests | UI `supports_clipboard_read` |
 | `ui.request.cancel` | runtime notifies | UI `supports_request_cancel` |
 | `text.delta`, `reasoning.delta` | runtime notifies | UI `supports_deltas` |
@@ -23,6 +24,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from telex.agent.protocol.runs import RunStatus
+from telex.agent.protocol.sessions import SkillProblem
 
 
 class RunAttachParams(Struct, frozen=True):
@@ -305,3 +307,34 @@ class TodosResult(Struct, frozen=True):
     session_id: str
     todos: Any
     """A list of `{id, content, status, priority}`."""
+
+
+# Commands and skills that a person calls by `/name`.
+
+
+class CommandsListParams(Struct, frozen=True):
+    pass
+
+
+class OfferedCommand(Struct, frozen=True, omit_defaults=True):
+    """A command, or a skill, which `/name arguments` at the beginning of an input calls."""
+
+    name: str
+    """Without the slash."""
+    description: str
+    argument_hint: str
+    """For a person, such as `[file] [line]`; may be empty."""
+    kind: Literal["command", "skill"]
+    source: Literal["project", "user"]
+    path: str
+    not_offered: str | None = None
+    """Why `/name` does not call it. Default: it does."""
+
+
+class CommandsListResult(Struct, frozen=True):
+    """The commands, the nearest first, then the skills, and the invalid files."""
+
+    commands: list[OfferedCommand]
+    errors: list[SkillProblem]
+    truncated: bool
+    """There are more than a list holds."""

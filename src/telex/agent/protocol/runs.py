@@ -41,7 +41,7 @@ class UiCapabilities(Struct, frozen=True, omit_defaults=True):
 
 
 class ServerCapabilities(Struct, frozen=True):
-    """The capabilities of the runtime. The last fourteen are not in the spec."""
+    """The capabilities of the runtime. The last fifteen are not in the spec."""
 
     supports_run_cancel: bool = True
     supports_ui_requests: bool = True
@@ -64,6 +64,7 @@ class ServerCapabilities(Struct, frozen=True):
     supports_artifacts: bool = True
     supports_history: bool = True
     supports_image_input: bool = True
+    supports_commands: bool = True
 
 
 class WorkspaceChoice(Struct, frozen=True, omit_defaults=True):

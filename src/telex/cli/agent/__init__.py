@@ -1,5 +1,6 @@
 """`telex agent`: serve the agent runtime. `exec` has its own file, and `store_commands` has the
-commands on the store of sessions, `model_commands` those on language models."""
+commands on the store of sessions, `model_commands` those on language models, `skill_list` the list
+of skills."""
 
 from __future__ import annotations
 
@@ -121,6 +122,7 @@ COMMANDS = {
     "models": "List the language models that were found, and why.",
     "login": "Store the key of a provider or model.",
     "logout": "Forget stored keys.",
+    "skills": "List the skills and commands, and why one is not used.",
     "sessions": "List the stored sessions.",
     "remembered": "List the remembered answers, or forget one.",
     "export": "Print sessions as NDJSON.",
@@ -181,10 +183,14 @@ def command(
         run(serve_everything(wanted, listeners))
 
 
+_FILES: Final = {
+    **dict.fromkeys(("models", "login", "logout"), "model_commands"),
+    "skills": "skill_list",
+}
 for _name, _line in COMMANDS.items():
     if _name == "exec":
         command.add_command(LazyCommand(_name, "telex.cli.agent.exec", _line))
     else:
-        _file = "model_commands" if _name in ("models", "login", "logout") else "store_commands"
+        _file = _FILES.get(_name, "store_commands")
         _place = (f"telex.cli.agent.{_file}", _line, f"{_name}_command")
         command.add_command(LazyCommand(_name, *_place))

@@ -176,9 +176,7 @@ class _Making:
         first, self._config = self._config, None
         read = await run_in_thread(lambda _: self._read(place, first))
         for warning in read.warnings:
-            if warning not in self._warned:
-                self._warned.add(warning)
-                warn(warning)
+            self._warn_once(warning)
         warn_about_confinement(self._found.state / NOT_HELD, place.mode)
         redactor, home, found = redactor_of(read.config.settings), Path.home(), self._found
         permissions = WorkspacePermissions(
@@ -201,8 +199,16 @@ class _Making:
             redactor,
             permissions.trusted,
             permissions.read_restriction,
+            found.config / "commands",
         )
+        if unused := await context.slash_commands.untrusted_warning():
+            self._warn_once(unused)
         return Workspace(place, context, Confirmer(permissions), self._tools_of(read), read)
+
+    def _warn_once(self, warning: str) -> None:
+        if warning not in self._warned:
+            self._warned.add(warning)
+            warn(warning)
 
     def _read(self, place: Place, config: Config | None) -> _Read:
         config = config or load(self._found, directory=Path(place.cwd), flags=self._wanted.flags)

@@ -25,6 +25,9 @@ notification as a line of JSON. Ctrl-C cancels the run. A TEXT of `-` is read fr
   telex agent exec --mode trusted "write notes.md: a line"
   telex agent exec --json "run make test" | jq .
   telex agent exec --last "and now this"
+  telex agent exec "/fix 12"
+
+A TEXT that begins with /NAME calls a command or a skill (telex agent skills).
 
 The exit code is 0 when the run completed, 1 when it failed or its last step did, 4 when the last
 step was not permitted, 130 when it was cancelled.
