@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
     from telex.agent.client import AsyncAgent
     from telex.agent.cores import Core
+    from telex.agent.mcp_client.mcp_tool_source import McpToolSource
     from telex.agent.permissions import RuleLayer
     from telex.agent.ui_callbacks import UiOptions
     from telex.rpc.channel import Channel
@@ -290,6 +291,7 @@ async def an_agent(
     policy: WorkspacePolicy | None = None,
     trusted: bool = False,
     layers: Sequence[RuleLayer] = (),
+    mcp: McpToolSource | None = None,
 ) -> AsyncIterator[Agent]:
     """Its root is `work` in the directory; the same directory again is the runtime's restart."""
     real = Path(os.path.realpath(directory))
@@ -299,7 +301,7 @@ async def an_agent(
     store = Store(real / "state" / "telex.db")
     answers, redactor = RememberedAnswers(store), Redactor()
     environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
-    given = tools or ToolRegistry(BUILTIN_TOOLS)
+    given = tools or ToolRegistry(BUILTIN_TOOLS, *filter(None, (mcp,)))
 
     async def make(place: Place) -> Workspace:
         permissions = WorkspacePermissions(
@@ -318,7 +320,7 @@ async def an_agent(
             permissions.read_restriction,
             home / ".config" / "telex" / "commands",
         )
-        return Workspace(place, context, Confirmer(permissions), given)
+        return Workspace(place, context, Confirmer(permissions), given, mcp)
 
     choices = [
         core if isinstance(core, ModelChoice) else ModelChoice(BUILTIN, core)

@@ -365,8 +365,12 @@ async def _choose_for_session(
 async def mcp_list(
     runtime: AgentRuntime, params: sessions.McpListParams, connection: UiConnection
 ) -> sessions.McpListResult:
-    """Return an empty list: MCP servers cannot be configured yet."""
-    return sessions.McpListResult([])
+    """List the MCP servers of the connection's workspace, also during runs. `loaded` are those that
+    are enabled, which are started now; `configured` are all, and none is started."""
+    mcp = connection.workspace.mcp
+    if mcp is None:
+        return sessions.McpListResult([])
+    return sessions.McpListResult(mcp.list_servers(start=params.scope != "configured"))
 
 
 async def skills_list(

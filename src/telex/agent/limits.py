@@ -526,3 +526,104 @@ AGENT_SUMMARY_RESULT_BYTES: Final = limit(
     "bytes",
     "Of one tool call or result that the call gets which summarizes a conversation.",
 )
+MCP_TOOLS: Final = limit(
+    "MCP_TOOLS",
+    256,
+    "tools",
+    "Tools of one MCP server; GitHub's has about 100. The rest is left out.",
+)
+MCP_LIST_PAGES: Final = limit(
+    "MCP_LIST_PAGES",
+    100,
+    "pages",
+    "Pages of one list of tools, so that a list without an end ends.",
+)
+MCP_SCHEMA_BYTES: Final = limit(
+    "MCP_SCHEMA_BYTES",
+    32 * KIB,
+    "bytes",
+    "JSON Schema of one tool of an MCP server, about 8,000 tokens. A larger one is replaced by "
+    "`any object`.",
+)
+MCP_SCHEMA_DEPTH: Final = limit(
+    "MCP_SCHEMA_DEPTH", 32, "levels", "Nesting of such a schema; providers refuse deeper ones."
+)
+MCP_DESCRIPTION_CHARS: Final = limit(
+    "MCP_DESCRIPTION_CHARS", 4096, "characters", "Description of one tool of an MCP server."
+)
+MCP_RESULT_CHARS: Final = limit(
+    "MCP_RESULT_CHARS",
+    4 * MIB,
+    "characters",
+    "Text of one result of an MCP server; of a long one a model gets an excerpt, and the rest is "
+    "in the cache of outputs.",
+)
+MCP_BLOCKS: Final = limit(
+    "MCP_BLOCKS", 1000, "blocks", "Blocks of one result of an MCP server that are read."
+)
+MCP_STRUCTURED_BYTES: Final = limit(
+    "MCP_STRUCTURED_BYTES",
+    64 * KIB,
+    "bytes",
+    "Structured content of a result that its event carries; of a larger one the text remains.",
+)
+MCP_UNASKED_MESSAGES: Final = limit(
+    "MCP_UNASKED_MESSAGES",
+    20_000,
+    "messages",
+    "Messages and other lines of an MCP server since telex sent it one; a server that sends more "
+    "is stopped.",
+)
+MCP_UNASKED_BYTES: Final = limit(
+    "MCP_UNASKED_BYTES", 64 * MIB, "bytes", "Their size, also of one answer over HTTP."
+)
+MCP_BUFFERED_BYTES: Final = limit(
+    "MCP_BUFFERED_BYTES",
+    1 * MIB,
+    "bytes",
+    "Messages of an MCP server that wait to be read; meanwhile its writes block.",
+)
+MCP_LOG_BYTES: Final = limit(
+    "MCP_LOG_BYTES",
+    1 * MIB,
+    "bytes",
+    "The log of one MCP server. A full one becomes NAME.log.1, in place of the one before.",
+)
+MCP_EXIT_SECONDS: Final = limit(
+    "MCP_EXIT_SECONDS",
+    2,
+    "seconds",
+    "Time for an MCP server to exit after its standard input closed, and again after SIGTERM.",
+)
+MCP_CLOSE_SECONDS: Final = limit(
+    "MCP_CLOSE_SECONDS",
+    5,
+    "seconds",
+    "Time for the end of a session over HTTP, before its connections are cut.",
+)
+MCP_LISTED_SECONDS: Final = limit(
+    "MCP_LISTED_SECONDS",
+    10,
+    "seconds",
+    "How long the first step of a run waits for MCP servers that start. Tools of a slower one are "
+    "offered from a later step on.",
+)
+MCP_FAILURES: Final = limit(
+    "MCP_FAILURES",
+    5,
+    "failures",
+    "Failures of an MCP server within MCP_FAILURE_SECONDS, after which it is not started again "
+    "until they are old.",
+)
+MCP_FAILURE_SECONDS: Final = limit(
+    "MCP_FAILURE_SECONDS", 180, "seconds", "The time in which failures of an MCP server count."
+)
+MCP_BACKOFF_SECONDS: Final = limit(
+    "MCP_BACKOFF_SECONDS",
+    1,
+    "seconds",
+    "Wait before an MCP server is started again; it doubles with each recent failure.",
+)
+MCP_LOGIN_SECONDS: Final = limit(
+    "MCP_LOGIN_SECONDS", 600, "seconds", "Time for the person to agree in the browser."
+)

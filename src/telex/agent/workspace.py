@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from telex.agent.agent_context import AgentContext
+    from telex.agent.mcp_client.mcp_tool_source import McpToolSource
     from telex.agent.permissions.confirmation import Confirmer
     from telex.agent.permissions.workspace_permissions import RememberedAnswers
     from telex.agent.tools.tool_registry import ToolRegistry
@@ -54,6 +55,8 @@ class Workspace:
     context: AgentContext
     confirmer: Confirmer
     tools: ToolRegistry
+    mcp: McpToolSource | None = None
+    """The MCP servers, whose tools are in `tools`; None if none is configured."""
     made_of: object = None
     """The configuration that was read. Two workspaces of one place are shared if it is equal."""
 

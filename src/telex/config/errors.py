@@ -32,7 +32,8 @@ class WrongValue(ConfigError):
 
 
 class UnknownSetting(ConfigError):
-    """A flag names a setting that does not exist, or a table of a model has an unknown member. (The
+    """A flag names a setting that does not exist, or a table of a model or of an MCP server has an
+    unknown member. (The
     other parts of a file may have unknown keys, with a warning.)"""
 
 

@@ -134,7 +134,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     whole = {key: key for key in known}
     last = {key.rpartition(".")[2]: key for key in whole}
     for spelling, keys in ((word, whole), (word.rpartition(".")[2], last)):
-        for close in difflib.get_close_matches(spelling, keys, 1, cutoff=0.75):
+        alike = 0.75 if len(spelling) > 3 else 0.6  # one wrong letter of three
+        for close in difflib.get_close_matches(spelling, keys, 1, cutoff=alike):
             return keys[close]
     return None
 

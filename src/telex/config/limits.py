@@ -16,3 +16,6 @@ hostile."""
 MANIFEST_ITEMS: Final = 1024
 """items: Items in one list or table of a manifest. Each may have an error, and all errors are
 listed."""
+MCP_SERVERS: Final = 32
+"""servers: MCP servers in one configuration file; a model chooses badly among the tools of far
+fewer."""

@@ -131,10 +131,10 @@ def _read(table: object, where: str, name: str) -> ModelSection:
         raise WrongValue(f"{where}: the name of a model has letters, digits and . _ : / - only")
     if not isinstance(table, dict):
         raise WrongValue(f"{where} must be a table")
-    _check_members(table, ModelSection, where)
+    check_members(table, ModelSection, where)
     for member, kind in (("key", KeySource), ("costs", ModelCosts)):
         if isinstance(inner := table.get(member), dict):
-            _check_members(inner, kind, f"{where}.{member}")
+            check_members(inner, kind, f"{where}.{member}")
     if "key" in table:
         _check_key(table["key"], where, name)
     try:
@@ -147,7 +147,8 @@ def _read(table: object, where: str, name: str) -> ModelSection:
     return section
 
 
-def _check_members(table: dict[str, Any], kind: type[Struct], where: str) -> None:
+def check_members(table: dict[str, Any], kind: type[Struct], where: str) -> None:
+    """Raise `UnknownSetting`, with the nearest name, for a member that the struct does not have."""
     known = [field.name for field in msgspec.structs.fields(kind)]
     for member in table:
         if member not in known:

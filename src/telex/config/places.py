@@ -72,8 +72,18 @@ class Places:
         return self.state / "keys.json"
 
     @property
+    def mcp_tokens(self) -> Path:
+        """The file with the tokens of MCP servers that `telex agent mcp login` stored."""
+        return self.state / "mcp-tokens.json"
+
+    @property
     def logs(self) -> Path:
         return self.state / "logs"
+
+    @property
+    def mcp_logs(self) -> Path:
+        """The directory with the standard error of each MCP server."""
+        return self.logs / "mcp"
 
     @property
     def recordings(self) -> Path:

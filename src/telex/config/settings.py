@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin
 import msgspec
 from msgspec import Meta, Struct
 
+from telex.config.mcp_settings import McpSection, read_mcp_servers
 from telex.config.model_settings import ModelSection, read_models
 
 
@@ -105,6 +106,14 @@ class Settings(Struct, frozen=True):
             description="Language models, each a table `[models.NAME]`; see the reference of "
             "models. The tables of all files are joined.",
             extra={"adds_up": True, "read": read_models},
+        ),
+    ] = {}
+    mcp: Annotated[
+        dict[str, McpSection],
+        Meta(
+            description="MCP servers whose tools the agent has, each a table `[mcp.NAME]`; see the "
+            "reference of MCP servers as tools. The tables of all files are joined.",
+            extra={"adds_up": True, "read": read_mcp_servers},
         ),
     ] = {}
 

@@ -174,12 +174,13 @@ class KeyReader:
         cached = self._printed.get(command)
         if cached is not None and cached.until > self._clock():
             return cached.key
-        key = await _printed_by(name, command, self._environ)
+        key = await printed_key(name, command, self._environ)
         self._printed[command] = _Cached(key, self._clock() + MODEL_KEY_CACHE_SECONDS)
         return key
 
 
-async def _printed_by(name: str, command: str, environ: Mapping[str, str]) -> str:
+async def printed_key(name: str, command: str, environ: Mapping[str, str]) -> str:
+    """Return the first line that a command prints. Raises `KeyMissing`, which quotes no output."""
     from telex.agent.command_runner import run_command
     from telex.processes.spawn import StartFailed
 

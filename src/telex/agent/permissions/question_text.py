@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from telex.agent.permissions import escaped, in_line, in_quotes, marked_off
+from telex.agent.permissions import escaped, in_line, in_quotes, in_sentence, marked_off
 from telex.agent.permissions.tool_rules import PATH_ARGUMENTS, SHELL_ARGUMENT, SHELL_TOOL
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def question_message(
         lines = [marked_off(command), f"in {in_quotes(cwd)}"]
     else:
         lines = [marked_off(in_line(call.tool.name))]
+        lines += [in_sentence(call.tool.origin)] if call.tool.origin else []
     if preview is None:
         lines += _arguments(call, given)
     return "\n\n".join(["\n".join(lines), *_resolved_paths(call, named, context)])

@@ -103,6 +103,9 @@ class AgentTool(Generic[A]):
     preview: Callable[[A, ToolContext], Awaitable[Preview[A]]] | None = None
     only_reads: bool = False
     """Whether calls may run side by side, because they change nothing."""
+    origin: str = ""
+    """Where a tool of others comes from, as a question shows it: a sentence of telex, with foreign
+    text between quotes."""
 
 
 def tool(

@@ -6,7 +6,9 @@ and `PreparedCall.run` executes the call. The size of the result is limited here
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
@@ -99,12 +101,9 @@ class ToolRegistry:
     """Tools by name. Of two tools with the same name the first counts, so that a plugin cannot
     replace a built-in tool."""
 
-    def __init__(
-        self,
-        tools: Iterable[AgentTool[Any]],
-        more: ToolSource | None = None,
-    ) -> None:
-        """`more` has the tools that are created on demand by name: those of `tools.plugins`."""
+    def __init__(self, tools: Iterable[AgentTool[Any]], *more: ToolSource) -> None:
+        """`more` have the tools that are created on demand by name: those of `tools.plugins` and of
+        `mcp_client`."""
         self._tools: dict[str, AgentTool[Any]] = {}
         self._more = more
         for each in tools:
@@ -125,7 +124,8 @@ class ToolRegistry:
 
     def _find(self, name: str) -> AgentTool[Any] | None:
         found = self._tools.get(name)
-        return self._more.named(name) if found is None and self._more is not None else found
+        others = (source.named(name) for source in self._more)
+        return found or next((tool for tool in others if tool is not None), None)
 
     def only_reads(self, name: str) -> bool:
         """Whether calls of the tool may run side by side; False for an unknown one."""
@@ -133,13 +133,15 @@ class ToolRegistry:
         return found is not None and found.only_reads
 
     async def specs(self) -> tuple[ToolSpec, ...]:
-        """Return all tools as a model sees them. Starts the plugins."""
-        more = () if self._more is None else await self._more.specs()
-        built_in = (
-            ToolSpec(each.name, each.description, dict(each.schema), each.only_reads)
+        """Return all tools as a model sees them. Starts the plugins and the MCP servers."""
+        listed = await asyncio.gather(*(source.specs() for source in self._more))
+        specs = {
+            each.name: ToolSpec(each.name, each.description, dict(each.schema), each.only_reads)
             for each in self
-        )
-        return (*built_in, *(spec for spec in more if spec.name not in self._tools))
+        }
+        for spec in chain.from_iterable(listed):
+            specs.setdefault(spec.name, spec)
+        return tuple(specs.values())
 
     async def call(
         self, name: str, arguments: Raw | Mapping[str, object] | None, context: ToolContext

@@ -6,9 +6,11 @@ import asyncio
 import os
 import tomllib
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from telex.agent.agent_context import AgentContext
 from telex.agent.content_store import ContentStore
@@ -62,6 +64,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from telex.agent.cores import Core
+    from telex.agent.mcp_client.mcp_supervisor import ConfiguredServer
+    from telex.agent.mcp_client.mcp_tool_source import McpToolSource, McpToolSources
+    from telex.agent.tools.plugins import PluginToolSource
     from telex.agent.workspace import Place
     from telex.config.load import Config, ProjectFile
     from telex.config.places import Places
@@ -168,7 +173,8 @@ class _Making:
         self._plugins = plugins
         self._config = config
         """The configuration of the default workspace, which is made first."""
-        self._tools: list[tuple[_Read, ToolRegistry]] = []
+        self._plugin_tools: list[tuple[_Read, PluginToolSource]] = []
+        self._mcp: McpToolSources | None = None
         self._warned = set(() if config is None else config.warnings)
 
     async def make(self, place: Place) -> Workspace:
@@ -203,7 +209,9 @@ class _Making:
         )
         if unused := await context.slash_commands.untrusted_warning():
             self._warn_once(unused)
-        return Workspace(place, context, Confirmer(permissions), self._tools_of(read), read)
+        mcp = self._mcp_servers(read, place)
+        tools = ToolRegistry(BUILTIN_TOOLS, *self._plugins_of(read), *filter(None, (mcp,)))
+        return Workspace(place, context, Confirmer(permissions), tools, mcp, read)
 
     def _warn_once(self, warning: str) -> None:
         if warning not in self._warned:
@@ -216,21 +224,50 @@ class _Making:
         plugins, warnings = configured_plugins(config, self._found, Path(place.cwd))
         return _Read(config, layers, plugins, [*config.warnings, *warnings])
 
-    def _tools_of(self, read: _Read) -> ToolRegistry:
-        """The built-in tools, and those of the configured plugins, which start when they are
-        used."""
+    def _plugins_of(self, read: _Read) -> list[PluginToolSource]:
+        """The tools of the configured plugins, which start when they are used."""
         if not read.config.settings.agent.plugins:
-            return ToolRegistry(BUILTIN_TOOLS)
-        for known, tools in self._tools:
+            return []
+        for known, tools in self._plugin_tools:
             if known == read:
-                return tools
+                return [tools]
         from telex.agent.tools.plugins import PluginToolSource
 
         supervisors = supervised(read.plugins, read.config)
         self._plugins.push_async_callback(supervisors.close)
-        tools = ToolRegistry(BUILTIN_TOOLS, PluginToolSource(supervisors))
-        self._tools.append((read, tools))
-        return tools
+        self._plugin_tools.append((read, PluginToolSource(supervisors)))
+        return [self._plugin_tools[-1][1]]
+
+    def _mcp_servers(self, read: _Read, place: Place) -> McpToolSource | None:
+        """The configured MCP servers, which start when they are used."""
+        settings = read.config.settings
+        if not settings.mcp:
+            return None
+        from telex.agent.mcp_client.mcp_supervisor import McpSite
+        from telex.agent.mcp_client.mcp_tool_source import McpToolSources
+
+        if self._mcp is None:
+            self._mcp = McpToolSources()
+            self._plugins.push_async_callback(self._mcp.close)
+        servers = mcp_servers(read.config)
+        found = self._found
+        site = McpSite(
+            place.root, os.environ, redactor_of(settings), found.mcp_logs, found.mcp_tokens
+        )
+        key = msgspec.json.encode((place.root, settings.redaction, [*map(astuple, servers)]))
+        return self._mcp.open(key, servers, site)
+
+
+def mcp_servers(config: Config) -> list[ConfiguredServer]:
+    """The MCP servers of the configuration, each with the file that has it."""
+    from telex.agent.mcp_client.mcp_supervisor import ConfiguredServer
+
+    project = _trusted(config.project_file)
+    own = {} if project is None else tomllib.loads(project.content.decode()).get("mcp", {})
+    return [
+        ConfiguredServer(name, section, "project" if name in own else "global")
+        for name, section in config.settings.mcp.items()
+    ]
 
 
 def warn_about_confinement(seen: Path, mode: Mode, kernel: Kernel | None = None) -> None:

@@ -1,0 +1,271 @@
+"""The process of an MCP server, and its standard streams as the SDK's transport.
+
+`telex.processes` starts and ends the process, with everything that it started: behind a reaper, so
+that a server that forks, leaves its group or ignores signals leaves no process either. The SDK gets
+two streams of messages. A line that is no message goes to the log, as many servers print a greeting
+on standard output. A server that sends without an end is stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from contextlib import asynccontextmanager, suppress
+from signal import SIGKILL, SIGTERM
+from typing import TYPE_CHECKING, Any, Final, Self, cast
+
+import anyio
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+from telex.agent.limits import (
+    MCP_BUFFERED_BYTES,
+    MCP_EXIT_SECONDS,
+    MCP_UNASKED_BYTES,
+    MCP_UNASKED_MESSAGES,
+)
+from telex.plugins.plugin_process import StderrReader, escape_controls
+from telex.processes import spawn
+from telex.processes.shielded import run_shielded
+from telex.processes.termination import Rung, TreeSurvived
+from telex.transports import stdio
+from telex.transports.channels import NDJSON, FramedChannel
+from telex.wire.events import Fault, Frame
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from io import FileIO
+    from types import TracebackType
+
+    from telex.agent.mcp_client.mcp_log import McpLog
+    from telex.processes.child import Child
+    from telex.processes.termination import Ladder
+    from telex.redaction import Redactor
+    from telex.wire.events import Event
+
+_LADDER: Final[Ladder] = (Rung(SIGTERM, MCP_EXIT_SECONDS), Rung(SIGKILL, 5.0))
+_QUOTED: Final = 200
+
+
+class McpProcess:
+    """The process of one server, with the two streams of the SDK."""
+
+    def __init__(self, child: Child, log: McpLog, redactor: Redactor) -> None:
+        self._child = child
+        self._log = log
+        self._redactor = redactor
+        self._channel = FramedChannel(NDJSON)
+        self._stderr = StderrReader("stderr", log.write, redactor)
+        self._errors: asyncio.ReadTransport | None = None
+        self._attached = False
+        self.incoming = _Incoming(self._channel, self._garbage)
+        self.outgoing = _Outgoing(self._channel, self.incoming)
+
+    async def attach(self) -> None:
+        """Connect the pipes to the event loop."""
+        loop = asyncio.get_running_loop()
+        pipes = [cast("FileIO", one) for one in (self._child.stdout, self._child.stdin)]
+        errors = cast("FileIO", self._child.stderr)
+        file = os.fdopen(os.dup(errors.fileno()), "rb", buffering=0)
+        self._errors, _ = await loop.connect_read_pipe(lambda: self._stderr, file)
+        errors.close()
+        source, sink = (os.dup(pipe.fileno()) for pipe in pipes)
+        for pipe in pipes:
+            pipe.close()
+        await stdio.attach(self._channel, source, sink)
+        self._attached = True
+        self._channel.open(self.incoming)
+
+    @property
+    def end_reason(self) -> str:
+        """How the server ended the conversation; empty if telex did."""
+        if not self.incoming.was_ended or self.incoming.fault:
+            return self.incoming.fault
+        return f"its process {self._child.exit}" if self._child.exit else "its output ended"
+
+    @property
+    def last_words(self) -> str:
+        """The last line of standard error, for a message about the end."""
+        line = next((line for line in reversed(self._stderr.last) if line.strip()), "")
+        return f"its last words: {line.strip()[:_QUOTED]}" if line else ""
+
+    async def exited(self) -> None:
+        """Wait until the process has exited, or its output has ended. Return when both are so, or
+        soon after the first."""
+        await self.incoming.ended.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MCP_EXIT_SECONDS):
+                await self._child.wait()
+                await self._stderr.ended.wait()
+
+    async def end(self) -> None:
+        """Close standard input, wait for the exit, then end the whole tree. Nothing of the server
+        runs when this returns, also if it is cancelled."""
+        await run_shielded(self._end())
+
+    async def _end(self) -> None:
+        self.incoming.close()
+        try:
+            if self._attached:
+                await self._channel.close()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(MCP_EXIT_SECONDS):
+                        await self._child.wait()
+            await self._child.end(_LADDER)
+        except TreeSurvived as survived:
+            self._log.note(f"a process is left: {survived}")
+        finally:
+            if self._errors is not None:
+                with suppress(TimeoutError):  # a process of another user may have it open
+                    async with asyncio.timeout(MCP_EXIT_SECONDS):
+                        await self._stderr.ended.wait()
+                self._errors.close()
+                await self._stderr.ended.wait()
+            for pipe in (self._child.stdin, self._child.stdout, self._child.stderr):
+                if pipe is not None:
+                    pipe.close()
+
+    def _garbage(self, line: bytes) -> None:
+        text = escape_controls(self._redactor.redact(line.decode("utf-8", "replace")))
+        self._log.write(f"[stdout] {text[:_QUOTED]}")
+
+
+@asynccontextmanager
+async def started_process(
+    argv: Sequence[str], env: Mapping[str, str], cwd: str, log: McpLog, redactor: Redactor
+) -> AsyncIterator[McpProcess]:
+    """Start the process of a server; the end of the block ends it. Raises `spawn.StartFailed`."""
+    process = McpProcess(spawn.start(argv, env=env, cwd=cwd, reaping=True), log, redactor)
+    try:
+        await run_shielded(process.attach())
+        yield process
+    finally:
+        await process.end()
+
+
+@asynccontextmanager
+async def message_streams(process: McpProcess) -> AsyncIterator[tuple[Any, Any]]:
+    """Give the SDK its two streams, as its transports do."""
+    yield process.incoming, process.outgoing
+
+
+class _Stream:
+    """The context manager that the SDK expects of both streams."""
+
+    async def aclose(self) -> None:
+        return
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+class _Incoming(_Stream):
+    """Messages of the server: a receiver of a channel, and a read stream of the SDK.
+
+    The channel is paused while too many bytes wait. Each message yields to the event loop once, so
+    that a flood does not stop everything else.
+    """
+
+    def __init__(self, channel: FramedChannel, garbage: Callable[[bytes], None]) -> None:
+        self._channel = channel
+        self._garbage = garbage
+        self._waiting: deque[bytes] = deque()
+        self._size = 0
+        self._arrived = asyncio.Event()
+        self._messages = 0
+        self._bytes = 0
+        self.ended = asyncio.Event()
+        self.was_ended = False
+        """Whether the server ended its output, before telex closed it."""
+        self.fault = ""
+        """Why telex ended the conversation."""
+
+    def asked(self) -> None:
+        """Note that telex sent a message, after which the server may send much again."""
+        self._messages = self._bytes = 0
+
+    def close(self) -> None:
+        """Deliver nothing more."""
+        self._waiting.clear()
+        self.ended.set()
+        self._arrived.set()
+
+    # The channel's side.
+
+    def received(self, events: list[Event]) -> None:
+        for event in events:
+            self._messages += 1
+            if isinstance(event, Frame):
+                self._bytes += len(event.body)
+                if not self.ended.is_set():
+                    self._waiting.append(event.body)
+                    self._size += len(event.body)
+            elif isinstance(event, Fault):
+                self._garbage(event.detail.encode())
+        if self._messages > MCP_UNASKED_MESSAGES or self._bytes > MCP_UNASKED_BYTES:
+            self.fault = self.fault or "it sends without an end, and was stopped"
+            self.close()
+        if self.ended.is_set() or self._size > MCP_BUFFERED_BYTES:
+            self._channel.pause()
+        self._arrived.set()
+
+    def finished(self) -> None:
+        self.was_ended = self.was_ended or not self.ended.is_set()
+        self.ended.set()
+        self._arrived.set()
+
+    def lost(self, why: str) -> None:
+        self.finished()
+
+    # The side of the SDK.
+
+    async def receive(self) -> SessionMessage:
+        while True:
+            await asyncio.sleep(0)
+            while not self._waiting:
+                if self.ended.is_set():
+                    raise anyio.EndOfStream
+                self._arrived.clear()
+                await self._arrived.wait()
+            line = self._waiting.popleft()
+            self._size -= len(line)
+            if self._size <= MCP_BUFFERED_BYTES and not self.ended.is_set():
+                self._channel.resume()
+            try:
+                return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+            except ValueError:
+                self._garbage(line)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+
+class _Outgoing(_Stream):
+    """Messages to the server: a write stream of the SDK."""
+
+    def __init__(self, channel: FramedChannel, incoming: _Incoming) -> None:
+        self._channel = channel
+        self._incoming = incoming
+
+    async def send(self, item: SessionMessage, /) -> None:
+        if self._incoming.ended.is_set():
+            raise anyio.BrokenResourceError
+        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+        self._incoming.asked()
+        self._channel.send(text.encode("utf-8", "replace"))
+        await self._channel.drained()
