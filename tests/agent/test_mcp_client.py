@@ -45,6 +45,8 @@ from telex.processes.termination import Rung
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from telex.agent.mcp_client.mcp_supervisor import McpSupervisor
+
 ERAS = {"auto": "2026-07-28", "legacy": "2025-11-25", "2026-07-28": "2026-07-28"}
 OBJECT = {"type": "object"}
 PNG = b"\x89PNG"
@@ -558,3 +560,89 @@ async def test_a_disabled_server_has_no_tools(tmp_path: Path) -> None:
         assert source.named("mcp_s_work") is None
         with pytest.raises(ToolFailed, match="disabled"):
             await source.supervisors[0].call("mcp_s_work", {})
+
+
+# Logins.
+
+
+async def test_a_login_is_needed_given_in_the_browser_kept_private_and_renewed(
+    tmp_path: Path,
+) -> None:
+    import httpx2
+
+    from agent.mcp_login_site import LoginSite
+    from agent.mcp_sdk_server import made
+    from telex.agent.mcp_client.mcp_login import log_in
+
+    site = LoginSite(made().streamable_http_app())
+    async with serving(site.app) as address:
+        table = {"url": f"{address}/mcp", "protocol": "legacy"}
+        async with one_server(tmp_path, table) as server:
+            said = server.describe()
+            assert said.state == "auth_required"
+            assert said.last_error == "a login is needed: telex agent mcp login s"
+            assert "telex agent mcp login s" in await failure(server, "mcp_s_add", a=1, b=2)
+            assert site.grants == []
+            server.wake()  # without tokens nothing is tried again
+            await until_kept_no_more(server)
+            assert log_of(tmp_path).count("started") == 1
+
+            async def agree(asked: str) -> None:
+                async with httpx2.AsyncClient(follow_redirects=True) as browser:
+                    assert "You can close this page" in (await browser.get(asked)).text
+
+            browsers: list[asyncio.Task[None]] = []
+            listing = await log_in(
+                server._server,
+                server._site,
+                lambda asked: browsers.append(asyncio.create_task(agree(asked))),
+            )
+            await asyncio.gather(*browsers)
+            assert "mcp_s_add" in listing.tools
+            file = tmp_path / "state" / "tokens.json"
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600
+            assert "secret-token-1" in file.read_text()
+            assert (await server.call("mcp_s_add", {"a": 1, "b": 2})).text == "3"
+            assert server.state == "ready"
+        stored = json.loads(file.read_text())
+        stored["s"]["expires_at"] = 1.0
+        file.write_text(json.dumps(stored))
+        site.valid = "another"
+        async with one_server(tmp_path, table) as server:  # as after a restart
+            assert (await server.call("mcp_s_add", {"a": 2, "b": 2})).text == "4"
+        assert site.grants == ["authorization_code", "refresh_token"]
+        site.valid = "revoked"
+        stored = json.loads(file.read_text())
+        del stored["s"]["tokens"]["refresh_token"]
+        file.write_text(json.dumps(stored))
+        async with one_server(tmp_path, table) as server:
+            assert server.state == "auth_required"
+        other = {**table, "url": f"{address}/mcp/"}
+        async with one_server(
+            tmp_path, other
+        ) as server:  # the tokens are not those of this address
+            assert server.state == "auth_required"
+        assert site.grants == ["authorization_code", "refresh_token"]
+    assert "secret-token" not in log_of(tmp_path)
+
+
+async def until_kept_no_more(server: McpSupervisor) -> None:
+    keeper = server._keeper
+    assert keeper is not None
+    await asyncio.wait({keeper}, timeout=30)
+
+
+async def test_a_configured_token_that_is_refused_is_an_error(tmp_path: Path) -> None:
+    from agent.mcp_login_site import LoginSite
+    from agent.mcp_sdk_server import made
+
+    site = LoginSite(made().streamable_http_app())
+    async with serving(site.app) as address:
+        token = {"env": "MY_SECRET"}
+        table = {"url": f"{address}/mcp", "protocol": "legacy", "token": token}
+        async with one_server(tmp_path, table) as server:
+            assert "refuses the configured token" in (server.describe().last_error or "")
+            assert SECRET not in log_of(tmp_path)
+        site.valid = SECRET
+        async with one_server(tmp_path, table) as server:
+            assert (await server.call("mcp_s_echo", {"text": SECRET})).text == "[REDACTED]"

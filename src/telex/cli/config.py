@@ -122,6 +122,10 @@ def trust(where: Path | None) -> None:
     if "models" in layer.given:
         for name, model in layer.given["models"].value.items():
             say(f"  model {name}: {json.dumps(msgspec.to_builtins(model), ensure_ascii=False)}")
+    if "mcp" in layer.given:
+        for name, server in layer.given["mcp"].value.items():
+            table = json.dumps(msgspec.to_builtins(server), ensure_ascii=False)
+            say(f"  MCP server {name}: {table}")
 
 
 @command.command()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider, OAuthFlowError
@@ -20,7 +20,6 @@ from mcp.shared.auth import (
     OAuthMetadata,
     OAuthToken,
 )
-from msgspec import Raw
 from pydantic import AnyUrl, ValidationError
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
@@ -82,9 +81,9 @@ class OAuthStorage:
             expires = time.time() + tokens.expires_in - _EARLY_SECONDS
         self._record = msgspec.structs.replace(
             self._record,
-            tokens=_raw(tokens),
+            tokens=_members(tokens),
             expires_at=expires,
-            metadata=self._record.metadata if metadata is None else _raw(metadata),
+            metadata=self._record.metadata if metadata is None else _members(metadata),
         )
         record = self._record
         await run_in_thread(lambda _: self._file.store(self._name, record))
@@ -94,16 +93,16 @@ class OAuthStorage:
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """Keep the registration. It is stored together with the tokens."""
-        self._record = msgspec.structs.replace(self._record, client=_raw(client_info))
+        self._record = msgspec.structs.replace(self._record, client=_members(client_info))
 
 
-def _raw(model: BaseModel) -> Raw:
-    return Raw(model.model_dump_json(exclude_none=True).encode())
+def _members(model: BaseModel) -> dict[str, Any]:
+    return model.model_dump(mode="json", exclude_none=True)
 
 
-def _read(kind: type[M], raw: Raw | None) -> M | None:
+def _read(kind: type[M], members: dict[str, Any] | None) -> M | None:
     try:
-        return None if raw is None else kind.model_validate_json(bytes(raw))
+        return None if members is None else kind.model_validate(members)
     except ValidationError:  # another version of the SDK stored it
         return None
 

@@ -100,20 +100,18 @@ def _is_named(tool: Any) -> bool:
 
 def _plain(tool: dict[str, Any]) -> dict[str, Any]:
     schema = tool.get("inputSchema")
-    if not _is_readable(schema):
-        schema = _ANY_OBJECT
-    kept = {"name": tool["name"], "inputSchema": {**schema, "type": "object"}}
+    readable = schema if isinstance(schema, dict) and _is_readable(schema) else _ANY_OBJECT
+    kept = {"name": tool["name"], "inputSchema": {**readable, "type": "object"}}
     description = tool.get("description")
     return {**kept, "description": description} if isinstance(description, str) else kept
 
 
-def _is_readable(schema: Any) -> bool:
+def _is_readable(schema: dict[str, Any]) -> bool:
     """Whether the SDK reads the schema: of these members it knows the types."""
-    if not isinstance(schema, dict) or schema.get("type", "object") != "object":
-        return False
     properties, required = schema.get("properties", {}), schema.get("required", [])
     return (
-        isinstance(properties, dict)
+        schema.get("type", "object") == "object"
+        and isinstance(properties, dict)
         and all(isinstance(value, dict) for value in properties.values())
         and isinstance(required, list)
         and all(isinstance(name, str) for name in required)

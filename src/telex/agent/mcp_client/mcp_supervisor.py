@@ -268,4 +268,7 @@ class McpSupervisor:
         return McpTokenFile(self._site.tokens).get(self.name, self.section.url)
 
     async def _has_new_tokens(self) -> bool:
-        return await run_in_thread(lambda _: self._stored_tokens()) != self._refused
+        try:
+            return await run_in_thread(lambda _: self._stored_tokens()) != self._refused
+        except ConfigError:  # the next start says what is wrong with the file
+            return True

@@ -7,10 +7,9 @@ without the SDK.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Raw
 
 from telex.config.errors import Unreadable
 from telex.config.places import read_file, write_private
@@ -23,10 +22,10 @@ class StoredTokens(msgspec.Struct, frozen=True, omit_defaults=True):
     """The tokens of one server, and what is needed to renew them."""
 
     url: str
-    tokens: Raw | None = None
-    client: Raw | None = None
+    tokens: dict[str, Any] | None = None
+    client: dict[str, Any] | None = None
     """The registration of telex at the authorization server."""
-    metadata: Raw | None = None
+    metadata: dict[str, Any] | None = None
     """The authorization server's description of itself."""
     expires_at: float | None = None
 

@@ -1,6 +1,6 @@
 """`telex agent`: serve the agent runtime. `exec` has its own file, and `store_commands` has the
-commands on the store of sessions, `model_commands` those on language models, `skill_list` the list
-of skills."""
+commands on the store of sessions, `model_commands` those on language models, `mcp_commands` those
+on MCP servers, `skill_list` the list of skills."""
 
 from __future__ import annotations
 
@@ -123,6 +123,7 @@ COMMANDS = {
     "login": "Store the key of a provider or model.",
     "logout": "Forget stored keys.",
     "skills": "List the skills and commands, and why one is not used.",
+    "mcp": "List, add and remove the MCP servers whose tools the agent has.",
     "sessions": "List the stored sessions.",
     "remembered": "List the remembered answers, or forget one.",
     "export": "Print sessions as NDJSON.",
@@ -186,6 +187,7 @@ def command(
 _FILES: Final = {
     **dict.fromkeys(("models", "login", "logout"), "model_commands"),
     "skills": "skill_list",
+    "mcp": "mcp_commands",
 }
 for _name, _line in COMMANDS.items():
     if _name == "exec":
