@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from telex.wire.limits import KIB, limit
+from telex.wire.limits import KIB
 
-HELD_SECRET_CHARS: Final = limit(
-    "HELD_SECRET_CHARS",
-    4 * KIB,
-    "characters",
-    "Text held back while it may be a secret; longer values are masked without being held.",
-)
+HELD_SECRET_CHARS: Final = 4 * KIB
+"""characters: Text held back while it may be a secret; longer values are masked without being
+held."""

@@ -24,16 +24,6 @@ class Limit:
     reason: str
 
 
-TABLE: Final[dict[str, Limit]] = {}
-
-
-def limit(name: str, value: int, unit: str, reason: str) -> int:
-    """Enter one limit into the table and return its value."""
-    assert name not in TABLE, f"two limits are called {name}"
-    TABLE[name] = Limit(value, unit, reason)
-    return value
-
-
 LINE_BYTES: Final = 16 * MIB
 """bytes: One message: a line of NDJSON, a WebSocket message, the body of a POST. Far above a full
 200x60 snapshot (2.4 MB), far below a size that hurts; asyncio's default line limit of 64 KiB is

@@ -25,7 +25,8 @@ from telex.agent.limits import (
     MCP_UNASKED_BYTES,
     MCP_UNASKED_MESSAGES,
 )
-from telex.plugins.plugin_process import StderrReader, escape_controls
+from telex.plugins.dialect import escape_controls
+from telex.plugins.plugin_process import StderrReader
 from telex.processes import spawn
 from telex.processes.shielded import run_shielded
 from telex.processes.termination import Rung, TreeSurvived

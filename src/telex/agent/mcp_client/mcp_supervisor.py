@@ -32,7 +32,7 @@ from telex.agent.permissions import in_line
 from telex.agent.protocol.sessions import McpServer
 from telex.agent.tools.tool import ToolFailed, ToolResult
 from telex.config.errors import ConfigError
-from telex.plugins.plugin_faults import SlidingWindow
+from telex.plugins.dialect import SlidingWindow
 from telex.processes.shielded import run_in_thread, run_shielded
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 import telex
 from telex.processes import proc
 from telex.processes.sandbox import Kernel, asked_kernel, lacking
-from telex.wire.limits import KIB, MIB, TABLE, Limit
+from telex.wire.limits import KIB, MIB, Limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -316,7 +316,7 @@ def all_limits() -> dict[str, Limit]:
             declared = _limits_of(module)
             assert not declared.keys() & found.keys(), f"a limit of {module.__name__} exists twice"
             found |= declared
-    return TABLE | found
+    return found
 
 
 def _limits_of(module: ModuleType) -> dict[str, Limit]:
