@@ -284,6 +284,8 @@ async def test_an_invalid_file_is_no_command_and_the_reason_is_told(tmp_path: Pa
         assert told == {}
         assert CANARY not in str(described)
         assert "the prompt is empty" in await refused(agent, "/empty")
+        (write_skill(agent.root, "broken") / "SKILL.md").write_text("no head")
+        assert "missing YAML frontmatter" in await refused(agent, "/broken")
 
 
 async def test_a_rule_that_restricts_reading_also_covers_commands(tmp_path: Path) -> None:
@@ -292,6 +294,13 @@ async def test_a_rule_that_restricts_reading_also_covers_commands(tmp_path: Path
     async with an_agent(tmp_path, trusted=True, layers=layers) as agent:
         write(agent.root)
         assert "a rule says deny" in await refused(agent, "/fix 1")
+
+
+async def test_arguments_that_would_multiply_are_refused(tmp_path: Path) -> None:
+    async with an_agent(tmp_path, trusted=True) as agent:
+        write(agent.root, prompt="$ARGUMENTS " * 1000)
+        assert "the arguments are too long" in await refused(agent, f"/fix {'x' * 10_000}")
+        assert await load(agent, "/fix short") is not None
 
 
 async def test_a_list_of_commands_is_bounded(

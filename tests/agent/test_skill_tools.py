@@ -231,11 +231,13 @@ async def test_many_skills_of_an_untrusted_project_hide_none_of_the_person(tmp_p
             write(agent.root, f"s{number}")
         write(home_of(agent), "mine")
         assert (await loaded(agent, "mine"))[0]
+        assert await (await agent.workspace()).context.slash_commands.load("/mine") is not None
 
 
 async def test_a_long_text_is_cut_and_can_be_read_on(tmp_path: Path) -> None:
     async with an_agent(tmp_path, trusted=True) as agent:
-        write(agent.root, body="\n".join(f"{n} " + "x" * 90 for n in range(2000)))
+        body = "\n\n" + "\n".join(f"{n} " + "x" * 90 for n in range(2000)) + "\n\n\n"
+        write(agent.root, body=body)
         ok, text = await loaded(agent)
         assert ok
         assert len(text.encode()) < 70 * 1024
@@ -302,6 +304,20 @@ async def test_a_model_is_offered_skills_loads_one_and_runs_its_script_after_a_q
         first = server.requests[0]
         assert "- release: How to release." in json.dumps(first["messages"][0])
         assert "skill_load" in [tool["function"]["name"] for tool in first["tools"]]
+
+
+async def test_each_run_is_offered_the_skills_that_are_there_then(tmp_path: Path) -> None:
+    def decide(said: Conversation) -> Answer:
+        return Answer(", ".join(said.tools))
+
+    async with a_model(decide) as (choice, server), an_agent(tmp_path, choice) as agent:
+        ui = await agent.connect()
+        for number in range(2):
+            run = await ui.start("hello")
+            await ui.until_ended(run)
+            assert ("skill_load" in ui.final(run)) == bool(number)
+            write(home_of(agent), "mine")
+        assert "How to mine." in json.dumps(server.requests[-1]["messages"][0])
 
 
 async def test_the_tool_is_not_offered_where_there_are_no_skills(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from telex.agent.command_runner import shell_exec
 from telex.agent.limits import AGENT_SKILLS_PLACES
 from telex.agent.protocol import sessions
 from telex.agent.protocol.runs import UiContext
-from telex.agent.sandbox_files import directories_down_to
+from telex.agent.sandbox_files import directories_down_to, path_text
 from telex.agent.skill_library import SkillLibrary, untrusted_project
 from telex.agent.skills import agents_files, find_skills
 from telex.agent.slash_commands import SlashCommands
@@ -145,9 +145,9 @@ class AgentContext:
         ]
         return msgspec.structs.replace(listed, skills=skills)
 
-    async def offered_skills(self) -> sessions.SkillsListResult:
-        """Return the skills that the agent may use, from the cache."""
-        return await self._offered(False)
+    async def offered_skills(self, *, reload: bool = False) -> sessions.SkillsListResult:
+        """Return the skills that the agent may use, from the cache unless `reload`."""
+        return await self._offered(reload)
 
     async def _offered(self, reload: bool) -> sessions.SkillsListResult:
         """Return the skills that count. Without trust those of the project are not even searched,
@@ -199,11 +199,6 @@ class AgentContext:
         return sessions.ContextInspectResult(
             str(self.cwd), str(self.sandbox.root), _inspected_ui(ui_context), agents, skills
         )
-
-
-def path_text(path: str) -> str:
-    """Return a path as JSON can hold it: bytes that are not UTF-8 are replaced."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _inspected_ui(ui_context: bytes | None) -> sessions.InspectedUi | None:

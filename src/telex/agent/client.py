@@ -632,7 +632,8 @@ class AsyncAgent:
         """List the commands and skills that `/name` at the beginning of an input calls.
 
         Example:
-            for one in (await agent.commands_list()).commands:
+            listed = await agent.commands_list()
+            for one in listed.commands:
                 if one.not_offered is None:
                     print(f"/{one.name} {one.argument_hint}", one.description)
         """

@@ -58,7 +58,7 @@ async def build_instructions(
     """Return the instructions for a run that begins now. Reads the files in a thread. `markdown`:
     whether all UIs of the run show it."""
     context = workspace.context
-    skills = await context.offered_skills()
+    skills = await context.offered_skills(reload=True)
     project = await run_in_thread(lambda _: project_instructions(context))
     parts = (
         TASK if markdown else f"{TASK}\n{PLAIN_TEXT}",

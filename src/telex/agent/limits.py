@@ -267,3 +267,6 @@ MCP_BACKOFF_SECONDS: Final = 1
 """seconds: Wait before an MCP server is started again; it doubles with each recent failure."""
 MCP_LOGIN_SECONDS: Final = 600
 """seconds: Time for the person to agree in the browser."""
+AGENT_FILLED_CHARS: Final = 4 * MIB
+"""characters: Arguments in all their places in a command. A pasted log fits, a thousand of them do
+not."""

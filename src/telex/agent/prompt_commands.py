@@ -30,6 +30,7 @@ from telex.agent.sandbox_files import (
     Sandbox,
     WalkedTooFar,
     directories_down_to,
+    path_text,
     read_text,
     walk,
 )
@@ -153,10 +154,10 @@ class _CommandScan:
                 raise BadSkill("invalid name: use letters, digits, - and _")
             command = _read(name, self._content(sandbox, path), path, self._source)
         except (BadSkill, FileRefused, OutsideSandbox) as problem:
-            self._found.errors.append(SkillProblem(_printable(path), str(problem)))
+            self._found.errors.append(SkillProblem(path_text(path), str(problem)))
         except OSError as error:
             self._found.errors.append(
-                SkillProblem(_printable(path), f"cannot read it: {error.strerror}")
+                SkillProblem(path_text(path), f"cannot read it: {error.strerror}")
             )
         else:
             self._found.commands.append(command)
@@ -197,10 +198,6 @@ def _text(value: object) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
-
-
-def _printable(path: str) -> str:
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 _WORDS: Final = re.compile(r'"((?:[^"\\]|\\.)*)"(?!\S)|\'([^\']*)\'(?!\S)|(\S+)', re.DOTALL)

@@ -320,6 +320,11 @@ def printable_path(path: str) -> str:
     return path if path.isprintable() else ascii(path)
 
 
+def path_text(path: str) -> str:
+    """Return a path as JSON can hold it: bytes that are not UTF-8 are replaced."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 _GLOB_PIECES: Final = re.compile(
     r"(?P<deep>\*\*/)|(?P<rest>\*\*)|(?P<star>\*)|(?P<one>\?)|(?P<set>\[!?\]?[^\]/]*\])"
     r"|(?P<open>\{)|(?P<close>\})|(?P<comma>,)|\\?(?P<other>.)",

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from telex.agent.excerpts import fitting
+from telex.agent.excerpts import fitting, lines_of
 from telex.agent.limits import AGENT_SKILL_BYTES, AGENT_SKILL_FILES
 from telex.agent.permissions.disk import DiskLookup
 from telex.agent.permissions.display_text import in_line
@@ -162,13 +162,27 @@ class SkillLibrary:
         self._why_not_offered = why_not_offered
         self._restricted = restricted
 
+    async def offered(self) -> list[Skill]:
+        """Search the skills again, and return those that the agent may use."""
+        return (await self._offered(True)).skills
+
+    async def offers(self, name: str) -> bool:
+        """Return whether a skill has the name."""
+        wanted, _ = await self._search(name)
+        return bool(wanted)
+
+    async def _search(self, name: str) -> tuple[list[Skill], list[Skill]]:
+        """Return the skills with a path or a name, and all skills."""
+        skills = (await self._offered(False)).skills
+        if not (wanted := await self._named(name, skills)):  # it may be new
+            skills = await self.offered()
+            wanted = await self._named(name, skills)
+        return wanted, skills
+
     async def find(self, name: str) -> Skill:
         """Return the skill with a path or a name. Raises `SkillRefused` for an unknown name, and
         for one that several skills have."""
-        skills = (await self._offered(False)).skills
-        if not (wanted := await self._named(name, skills)):  # it may be new
-            skills = (await self._offered(True)).skills
-            wanted = await self._named(name, skills)
+        wanted, skills = await self._search(name)
         if len(wanted) == 1:
             return wanted[0]
         if wanted:
@@ -201,16 +215,18 @@ class SkillLibrary:
 
     def _load(self, skill: Skill, by: str, unwanted: threading.Event) -> LoadedSkill:
         content = self._main_file(skill)
+        whole = content.decode("utf-8", "replace")
         try:
-            values, body = split_frontmatter(content.decode("utf-8", "replace"))
+            values, body = split_frontmatter(whole)
         except BadSkill as problem:
             raise SkillRefused(f"{in_line(skill.path)}: {problem}") from problem
         if values is None or values.get("name") != skill.name:
             raise SkillRefused(f"{in_line(skill.path)} is no skill {skill.name} any more")
+        before = whole.count("\n", 0, len(whole) - len(body.lstrip()))
         folder = self._folder(skill)
         version = sha256_hex(content)[:_VERSION_CHARS]
         head = f"[skill {skill.name}, version {version}, from {in_line(skill.path)}]"
-        parts = [f"{head}\n{by}".rstrip(), _cut(body, content)]
+        parts = [f"{head}\n{by}".rstrip(), _cut(body.strip(), before)]
         if files := folder.listing(unwanted):
             parts.append(
                 f"[its files, in {in_line(folder.path)}: read one with skill_load and `file`; run "
@@ -275,13 +291,13 @@ def _text_of(sandbox: Sandbox, path: str) -> bytes:
         raise SkillRefused(f"{in_line(path)}: {error.strerror}") from error
 
 
-def _cut(body: str, content: bytes) -> str:
-    """Return the text below the head, or as many of its lines as fit into one result."""
-    lines = body.strip().splitlines()
+def _cut(body: str, before: int) -> str:
+    """Return the text below the head, or as many of its lines as fit into one result. `before` is
+    the number of lines of the file before the text."""
+    lines = lines_of(body)
     shown = list(fitting(lines))
     if len(shown) == len(lines):
         return "\n".join(shown)
-    rest = len(lines) - len(shown)
-    after = content.count(b"\n") - rest
+    rest, after = len(lines) - len(shown), before + len(shown)
     note = f"[cut: {rest} more lines; read on with skill_load, file SKILL.md and offset {after}]"
     return "\n".join([*shown, note])

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from telex.agent.conversation import message_text
 from telex.agent.cores.builtin import without_shell_results
+from telex.agent.limits import AGENT_FILLED_CHARS
 from telex.agent.messages import TextPart, UserMessage
 from telex.agent.permissions.display_text import in_line
 from telex.agent.prompt_commands import (
@@ -26,7 +28,9 @@ from telex.agent.prompt_commands import (
     with_arguments,
 )
 from telex.agent.protocol.extensions import CommandsListResult, OfferedCommand
+from telex.agent.sandbox_files import path_text
 from telex.agent.skill_library import SkillRefused, untrusted_project
+from telex.agent.skills import SKILL_FILE
 from telex.processes.shielded import run_in_thread
 from telex.rpc.nearest import did_you_mean, nearest_names
 
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
-    from telex.agent.protocol.sessions import Skill, SkillsListResult
+    from telex.agent.protocol.sessions import SkillsListResult
     from telex.agent.skill_library import SkillLibrary
 
 _CALL: Final = re.compile(rf"/({NAME})(?:\s+(.*))?", re.DOTALL)
@@ -106,20 +110,19 @@ class SlashCommands:
         commands = await self._commands()
         if (command := commands.named(name)) is not None:
             return await self._prompt(command, arguments)
-        skills = (await self._listed(False)).skills
-        if not any(skill.name == name for skill in skills):
-            skills = (await self._listed(True)).skills
-        if any(skill.name == name and skill.not_offered is None for skill in skills):
+        if await self._skills.offers(name):
             return await self._skill(name)
         if await run_in_thread(lambda _: os.path.lexists(f"/{name}")):
             return None
-        raise UnknownCommand(await self._unknown(name, commands, skills))
+        raise UnknownCommand(await self._unknown(name, commands))
 
     async def _prompt(self, command: PromptCommand, arguments: str) -> LoadedInput:
         if why := await run_in_thread(lambda _: self._restricted(command.path)):
             raise UnknownCommand(f"/{command.name} is not read: {why}")
         path = in_line(command.path)
         head = f"[the input calls the command {command.name}, from {path}; this is its prompt]"
+        if command.prompt.count("$") * len(arguments) > AGENT_FILLED_CHARS:
+            raise UnknownCommand(f"the arguments are too long for all their places in {path}")
         prompt = with_arguments(command.prompt, arguments)
         return LoadedInput("command", f"{head}\n\n{prompt}", command.model)
 
@@ -131,18 +134,19 @@ class SlashCommands:
             raise UnknownCommand(f"/{name} cannot be loaded: {refused}") from refused
         return LoadedInput("skill", loaded.text)
 
-    async def _unknown(self, name: str, commands: FoundCommands, skills: list[Skill]) -> str:
-        for problem in commands.errors:
+    async def _unknown(self, name: str, commands: FoundCommands) -> str:
+        listed = await self._listed(True)
+        for problem in [*commands.errors, *listed.errors]:
             if _name_of(problem.path) == name.rpartition(":")[2]:
                 return f"/{name} cannot be used: {problem.path}: {problem.message}"
-        for skill in skills:
-            if skill.name == name:
+        for skill in listed.skills:
+            if skill.name == name and skill.not_offered is not None:
                 return f"/{name} is a skill that is not used: {skill.not_offered}"
         if any(one.name == name for one in await self._unused(commands)):
             why = untrusted_project(str(self._root))
             return f"/{name} is a command that is not used: {why}"
         known = {one.name for one in commands.commands}
-        known |= {skill.name for skill in skills if skill.not_offered is None}
+        known |= {skill.name for skill in await self._skills.offered()}
         hint = did_you_mean(tuple(f"/{near}" for near in nearest_names(name, known)))
         return (
             f"there is no command or skill /{name}. {hint or 'See: telex agent skills.'} "
@@ -152,25 +156,26 @@ class SlashCommands:
     async def describe(self) -> CommandsListResult:
         """Return everything that can be called by name, and why something is not offered."""
         usable = await self._commands()
-        skills = await self._listed(True)
+        offered, listed = await self._skills.offered(), await self._listed(True)
+        unused = [skill for skill in listed.skills if skill.not_offered is not None]
         found = [_offered(one) for one in usable.commands]
         why = untrusted_project(str(self._root))
         found += [_offered(one, why) for one in await self._unused(usable)]
         names = {one.name: one.path for one in found if one.not_offered is None}
-        count = [skill.name for skill in skills.skills if skill.not_offered is None]
-        for skill in skills.skills:
+        count = Counter(skill.name for skill in offered)
+        for skill in [*offered, *unused]:
             reason = skill.not_offered
             if reason is None and skill.name in names:
                 reason = f"a command has its name: {in_line(names[skill.name])}"
-            elif reason is None and count.count(skill.name) > 1:
+            elif reason is None and count[skill.name] > 1:
                 reason = "several skills have its name, so only the model can load it, by its path"
             source: Literal["project", "user"] = "project" if skill.scope == "repo" else "user"
             one = OfferedCommand(
-                skill.name, skill.description, "", "skill", source, skill.path, reason
+                skill.name, skill.description, "", "skill", source, path_text(skill.path), reason
             )
             found.append(one)
-        errors = [*usable.errors, *skills.errors]
-        cut = usable.truncated or skills.truncated
+        errors = [*usable.errors, *listed.errors]
+        cut = usable.truncated or listed.truncated
         return CommandsListResult(found, errors, cut)
 
     async def untrusted_warning(self) -> str:
@@ -210,6 +215,9 @@ def _count(found: Sequence[object], noun: str) -> str:
 
 
 def _name_of(path: str) -> str:
+    """Return the name that a file would have, were it valid."""
+    if os.path.basename(path) == SKILL_FILE:
+        return os.path.basename(os.path.dirname(path))
     return os.path.basename(path).removesuffix(".md")
 
 
@@ -222,6 +230,6 @@ def _offered(command: PromptCommand, why: str | None = None) -> OfferedCommand:
         command.argument_hint,
         "command",
         command.source,
-        command.path,
+        path_text(command.path),
         why,
     )

@@ -984,7 +984,8 @@ class Agent:
         """List the commands and skills that `/name` at the beginning of an input calls.
 
         Example:
-            for one in agent.commands_list().commands:
+            listed = agent.commands_list()
+            for one in listed.commands:
                 if one.not_offered is None:
                     print(f"/{one.name} {one.argument_hint}", one.description)
         """

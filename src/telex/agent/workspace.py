@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
-from telex.agent.agent_context import path_text
 from telex.agent.errors import WorkspaceRefused
 from telex.agent.permissions import Mode
 from telex.agent.protocol.runs import WorkspaceChoice, WorkspaceInfo
-from telex.agent.sandbox_files import find_sandbox
+from telex.agent.sandbox_files import find_sandbox, path_text
 from telex.processes import proc
 from telex.processes.shielded import run_in_thread
 from telex.rpc.identity import Identity
