@@ -25,17 +25,17 @@ import httpx
 
 from telex.htty.reverse_proxy import OneLengthTransport
 from telex.rpc import limits
-from telex.transports import http_messages
+from telex.transports import responses
 from telex.transports.channels import ChannelEnded, QueuedChannel, printable
 from telex.transports.errors import AccessDenied, CannotConnect, NoServer
-from telex.transports.http_messages import (
+from telex.transports.responses import (
     CONVERSATION,
     JSON,
     LINES,
     FrameKind,
     frame_kind,
+    refusal_sentence,
 )
-from telex.transports.responses import refusal_sentence
 from telex.wire import limits as wire_limits
 
 if TYPE_CHECKING:
@@ -108,14 +108,14 @@ def _transport() -> httpx.AsyncHTTPTransport:
 async def _opened(client: httpx.AsyncClient, url: str) -> httpx.Response:
     """Return the response that stays open."""
     timeout = httpx.Timeout(None, connect=CONNECT_SECONDS, read=SILENCE_SECONDS)
-    headers = {"accept": http_messages.EVENT_STREAM}
+    headers = {"accept": responses.EVENT_STREAM}
     request = client.build_request("POST", url, headers=headers, timeout=timeout)
     try:
         response = await client.send(request, stream=True)
     except httpx.HTTPError as error:
         raise NoServer(f"no server answers at {url} ({_named(error)})") from None
     try:
-        await _expect(response, http_messages.EVENT_STREAM)
+        await _expect(response, responses.EVENT_STREAM)
     except ChannelEnded as refused:
         raise AccessDenied(str(refused)) from None
     return response

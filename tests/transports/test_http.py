@@ -27,11 +27,11 @@ from telex.rpc.errors import PeerGone
 from telex.rpc.handler_tasks import CallContext
 from telex.rpc.peer import Peer
 from telex.transports import channels as transports_channels
-from telex.transports import http, http_messages, web_server
+from telex.transports import http, responses, web_server
 from telex.transports.auth import Authenticator
 from telex.transports.channels import ChannelEnded
 from telex.transports.errors import AccessDenied, CannotConnect, NoServer
-from telex.transports.http_messages import FrameKind, frame_kind
+from telex.transports.responses import FrameKind, frame_kind
 from telex.transports.web_server import CannotListen, RemoteNotAllowed, listen
 from telex.wire import limits
 from web import DIALECT, TOKEN, Ear, Site, closing, output, running, serving, site
@@ -880,9 +880,7 @@ def test_encoded_events_decode_to_themselves_wherever_the_reads_fall(
     frames: list[bytes], cuts: list[int]
 ) -> None:
     plain = [frame.replace(b"\r", b" ") for frame in frames]
-    stream = b"".join(
-        http_messages.encode_event(frame) + http_messages.KEEP_ALIVE_EVENT for frame in plain
-    )
+    stream = b"".join(responses.encode_event(frame) + responses.KEEP_ALIVE_EVENT for frame in plain)
     decoder = http_client.EventStreamDecoder()
     assert [frame for read in split(stream, cuts) for frame in decoder.feed(read)] == plain
 

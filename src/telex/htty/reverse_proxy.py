@@ -27,7 +27,7 @@ from telex.htty import limits
 from telex.htty.asgi_messages import end_to_end_headers, header_values
 from telex.htty.errors import NoUpstream
 from telex.htty.static_files import html_page
-from telex.transports.http_messages import length_fault
+from telex.transports.responses import length_fault
 from telex.transports.websocket import quiet_logger
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ _AGAIN: Final = '<meta http-equiv="refresh" content="2">'
 
 
 class OneLengthTransport(httpx.AsyncHTTPTransport):
-    """Connections that refuse a response with two lengths (see `http_messages`)."""
+    """Connections that refuse a response with two lengths (see `length_fault`)."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Raise `httpx.RemoteProtocolError` for such a response, as for any malformed one."""

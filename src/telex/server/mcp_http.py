@@ -46,15 +46,17 @@ from telex.server.mcp_server import McpClient
 from telex.transports.auth import identity_of
 from telex.transports.channels import ChannelEnded, QueuedChannel
 from telex.transports.http import KEEP_ALIVE_SECONDS, read_body, wait_disconnected
-from telex.transports.http_messages import (
+from telex.transports.responses import (
     EVENT_STREAM,
     JSON,
     KEEP_ALIVE_EVENT,
+    ConnectionControl,
     FrameKind,
     encode_event,
     frame_kind,
+    refuse,
+    respond,
 )
-from telex.transports.responses import ConnectionControl, refuse, respond
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

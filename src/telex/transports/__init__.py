@@ -8,7 +8,6 @@ Each transport creates channels that fit `telex.rpc.channel`, and does not inter
     channels        channels on byte streams and on awaited frames
     auth            authentication of network requests: token, Host, Origin
     web_server      uvicorn, started and stopped in the running event loop
-    responses       error pages and JSON errors
-    http_messages   the HTTP conventions that client and server share
+    responses       error pages and JSON errors; the HTTP conventions that client and server share
     errors          why a connection failed
 """

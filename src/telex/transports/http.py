@@ -27,11 +27,19 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
-from telex.transports import http_messages, websocket
+from telex.transports import responses, websocket
 from telex.transports.auth import identity_of
 from telex.transports.channels import ChannelEnded, QueuedChannel
-from telex.transports.http_messages import CONVERSATION, JSON, LINES, FrameKind, frame_kind
-from telex.transports.responses import ConnectionControl, refuse, respond
+from telex.transports.responses import (
+    CONVERSATION,
+    JSON,
+    LINES,
+    ConnectionControl,
+    FrameKind,
+    frame_kind,
+    refuse,
+    respond,
+)
 from telex.wire import limits
 
 if TYPE_CHECKING:
@@ -140,7 +148,7 @@ class _Endpoint:
             await self._continue(stream, scope, receive, send)
         elif (frame := await read_body(scope, receive, send)) is None:
             return
-        elif http_messages.EVENT_STREAM in headers.get("accept", ""):
+        elif responses.EVENT_STREAM in headers.get("accept", ""):
             await self._stream(serve, frame, scope, receive, send)
         else:
             await self._answer(serve, frame, scope, receive, send)
@@ -257,7 +265,7 @@ class _EventStream:
         return taken.done()
 
     async def begin(self, id: str) -> None:
-        headers = {"content-type": http_messages.EVENT_STREAM, CONVERSATION: id}
+        headers = {"content-type": responses.EVENT_STREAM, CONVERSATION: id}
         pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
         await self._send({"type": "http.response.start", "status": 200, "headers": pairs})
         await self._body(b"")  # some servers delay the head until there is a body
@@ -273,7 +281,7 @@ class _EventStream:
             while not (
                 done := (await asyncio.wait(ends, timeout=KEEP_ALIVE_SECONDS, return_when=first))[0]
             ):
-                await self._body(http_messages.KEEP_ALIVE_EVENT)
+                await self._body(responses.KEEP_ALIVE_EVENT)
             self._inbound.put_nowait(ChannelEnded(ends[done.pop()]))
         finally:
             for task in ends:
@@ -289,7 +297,7 @@ class _EventStream:
                 return frame
 
     async def write(self, frame: bytes) -> None:
-        await self._body(http_messages.encode_event(frame))
+        await self._body(responses.encode_event(frame))
 
     async def end(self) -> None:
         self._over.set_result(False)

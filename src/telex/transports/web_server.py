@@ -31,8 +31,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from telex.transports import limits
 from telex.transports.auth import Advice, AuthMiddleware
 from telex.transports.channels import CLOSE_SECONDS
-from telex.transports.http_messages import length_fault
-from telex.transports.responses import ConnectionControl
+from telex.transports.responses import ConnectionControl, length_fault
 from telex.transports.websocket import PING_SECONDS, quiet_logger
 from telex.wire import limits as wire_limits
 
@@ -421,7 +420,7 @@ class _WebSocketProtocol(WebSocketsSansIOProtocol):
 
 
 class OneLengthConnection(h11.Connection):
-    """A server's connection that refuses a request with two lengths (see `http_messages`)."""
+    """A server's connection that refuses a request with two lengths (see `length_fault`)."""
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         """Raise RemoteProtocolError for such a request, as for any malformed one."""

@@ -1,8 +1,8 @@
 """`telex doctor`: checks this machine, and says what is missing and how to get it.
 
-`checks` and `own_files` make the findings; this file prints them. The doctor must work where telex
-does not: modules beyond the standard library and click are imported inside functions, and a failed
-import becomes a finding.
+`checks` makes the findings, except those of telex's own files; this file prints them. The doctor
+must work where telex does not: modules beyond the standard library and click are imported inside
+functions, and a failed import becomes a finding.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import textwrap
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,6 +24,11 @@ from telex.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from telex.config.layers import Layer
+    from telex.config.load import Config
+    from telex.config.places import Places
 
 COLOURS = {
     FindingMark.OK: "green",
@@ -81,8 +88,7 @@ def command(context: click.Context, as_json: bool) -> int:
 def _own(context: click.Context) -> list[Section]:
     try:
         from telex.cli.configuration import flags_of
-        from telex.cli.doctor import own_files
-        from telex.config import places
+        from telex.config import load, places  # noqa: F401  all of it has to be there
         from telex.config.errors import ConfigError
     except ImportError as error:
         return _unseen(str(error))
@@ -91,12 +97,90 @@ def _own(context: click.Context) -> list[Section]:
         here = places.find()
     except (ConfigError, ImportError) as error:
         return _unseen(str(error))
-    return [own_files.where(here), own_files.configuration(here, flags)]
+    return [_places(here), _configuration(here, flags)]
 
 
 def _unseen(why: str) -> list[Section]:
     finding = Finding(FindingMark.BROKEN, "places", f"cannot be checked: {why}")
     return [Section("places", None, (finding,)), Section("config", None, ())]
+
+
+def _places(places: Places) -> Section:
+    """Check each directory: whether it exists, and whether only we can use it."""
+    directories = {
+        "config": places.config,
+        "data": places.data,
+        "state": places.state,
+        "runtime": places.runtime,
+    }
+    problems = {name: _problem(name, path) for name, path in directories.items()}
+    facts = {
+        name: {"path": str(path), "exists": path.exists(), "problem": problems[name]}
+        for name, path in directories.items()
+    }
+    findings = [
+        Finding(FindingMark.BROKEN, name, problem)
+        if (problem := problems[name])
+        else Finding(FindingMark.OK, name, f"{path}{'' if path.exists() else ' (not made yet)'}")
+        for name, path in directories.items()
+    ]
+    return Section("places", facts, tuple(findings))
+
+
+def _problem(name: str, path: Path) -> str | None:
+    from telex.config.places import privacy_problem
+
+    # The person may share the other two, or link them to another place.
+    kept = name in {"state", "runtime"} and os.path.lexists(path)
+    return privacy_problem(path) if kept else None
+
+
+def _configuration(places: Places, flags: Layer) -> Section:
+    """Check that the configuration can be read. `telex config show` prints its values."""
+    from telex.config.errors import ConfigError
+    from telex.config.load import load
+
+    facts: dict[str, Any] = {
+        "file": str(places.config_file),
+        "exists": places.config_file.exists(),
+        "project_file": None,
+        "warnings": [],
+        "error": None,
+    }
+    try:
+        config = load(places, flags=flags)
+    except ConfigError as error:
+        facts["error"] = str(error)
+        return Section("config", facts, (Finding(FindingMark.BROKEN, "settings", str(error)),))
+    if found := config.project_file:
+        facts["project_file"] = {"path": str(found.path), "trust": str(found.trust)}
+    facts["warnings"] = list(config.warnings)
+    notes = [Finding(FindingMark.NOTE, "settings", warning) for warning in config.warnings]
+    return Section("config", facts, (_summary(config), *notes, *_exposed(config)))
+
+
+def _summary(config: Config) -> Finding:
+    from telex.config.layers import Source
+
+    changed = [one.setting.key for one in config.values if one.origins[0].source != Source.DEFAULT]
+    return Finding(
+        FindingMark.OK, "settings", f"set: {', '.join(changed)}" if changed else "all defaults"
+    )
+
+
+def _exposed(config: Config) -> list[Finding]:
+    """Return a finding if others can read a configuration with secrets."""
+    from telex.config.layers import Source
+
+    path = config.user_file
+    secret = any(
+        one.setting.secret and any(origin.source is Source.USER for origin in one.origins)
+        for one in config.values
+    )
+    if not secret or not stat.S_IMODE(path.stat().st_mode) & 0o077:
+        return []
+    text = f"{path} holds secrets and others can read it"
+    return [Finding(FindingMark.NOTE, "settings", text, f"chmod 600 {quote(str(path))}")]
 
 
 def _object(sections: Iterable[Section], findings: Iterable[Finding], ok: bool) -> dict[str, Any]:

@@ -119,79 +119,81 @@ def _line(seen: CommandObservations) -> list[CheckFinding]:
 
 
 def _not_raw(what: str) -> CheckFinding:
-    return CheckFinding(
+    return _failed(
         "raw mode",
         f"{what}: no byte reaches it before a newline, and lines are cut at 4096 bytes",
-        True,
         "Have the program switch ICANON off before its first chunk (TCSADRAIN keeps typed bytes); "
         "with ssh, give -tt so that there is a terminal at the far end to switch.",
     )
 
 
 def _echo(what: str) -> CheckFinding:
-    return CheckFinding(
+    return _failed(
         "echo",
         f"{what}: bytes from the terminal would come back, and appear on the screen",
-        True,
         "Have the program switch ECHO off before its first chunk.",
     )
 
 
-def no_chunks(seen: CommandObservations, seconds: float) -> list[CheckFinding]:
+def no_chunks(seen: CommandObservations, seconds: float) -> CheckFinding:
     """Return why the command sent no chunk: the first finding that explains it."""
     if seen.is_raw:
-        return [_raw_form()]
-    versions = [fault for fault in seen.faults if fault.reason is Reason.VERSION]
-    if versions:
-        return [_version()]
+        return _raw_form()
+    if any(fault.reason is Reason.VERSION for fault in seen.faults):
+        return _failed(
+            "version",
+            "the program sends chunks of a version that telex does not support",
+            "Update telex, or the program. Telex supports only version 1.",
+        )
     if seen.faults:
-        return [_malformed(seen.faults[0])]
+        return _malformed(seen.faults[0])
     if seen.chunk_shown:
-        return [_stripped()]
+        return _failed(
+            "DCS",
+            "chunks arrive as text: something in between removes the ESC of control strings",
+            "Remove the program that filters the terminal's output, or have it pass DCS strings "
+            "on.",
+        )
     if seen.exit is not None and seen.exit.code == NO_PAGES_CODE:
-        return [_no_pages(seen)]
+        return _failed(
+            "environment",
+            f"the program reports that no pages are shown here{_quoted(seen)}",
+            "Check whether HTTY=0 is set where it runs; with ssh, give -tt: it needs a terminal.",
+        )
     if seen.multiplexer or seen.full_screen:
-        return [_multiplexer(seen)]
+        return _multiplexer(seen)
     if seen.exit is not None:
-        return [_left(seen)]
-    return [_silent(seen, seconds)]
+        return _failed(
+            "command",
+            f"it {seen.exit} before it sent a chunk{_quoted(seen)}",
+            "Run it by itself and check its output.",
+        )
+    return _failed(
+        "chunks",
+        f"no chunk arrived within {seconds:.0f} seconds{_quoted(seen)}",
+        "Check whether it serves pages at all; give --eager if it waits for the client to begin.",
+    )
+
+
+def _failed(name: str, sentence: str, advice: str) -> CheckFinding:
+    return CheckFinding(name, sentence, True, advice)
 
 
 def _raw_form() -> CheckFinding:
-    return CheckFinding(
+    return _failed(
         "form",
         f"the program speaks {htty_chunk.RAW_FORM}",
-        True,
         "Serve the page with `telex htty serve`, or with a library that sends chunks, as "
         "protocol-htty 0.1.0 does. The raw form leaves no room for text, keys and Ctrl-C.",
     )
 
 
-def _version() -> CheckFinding:
-    return CheckFinding(
-        "version",
-        "the program sends chunks of a version that telex does not support",
-        True,
-        "Update telex, or the program. Telex supports only version 1.",
-    )
-
-
 def _malformed(fault: Fault) -> CheckFinding:
-    return CheckFinding(
+    return _failed(
         "chunks",
         f"at byte {fault.offset} of the output a chunk is broken: {fault.detail}",
-        True,
         "Something in between cuts or changes control strings, or two programs write at once; "
         "try the command without multiplexers and wrappers.",
-    )
-
-
-def _stripped() -> CheckFinding:
-    return CheckFinding(
-        "DCS",
-        "chunks arrive as text: something in between removes the ESC of control strings",
-        True,
-        "Remove the program that filters the terminal's output, or have it pass DCS strings on.",
     )
 
 
@@ -202,35 +204,8 @@ def _multiplexer(seen: CommandObservations) -> CheckFinding:
         if name == "tmux"
         else "Run the command without it; only tmux passes chunks on, with allow-passthrough on."
     )
-    return CheckFinding(
-        "passthrough", f"{name} is in between and passed no chunk on{_quoted(seen)}", True, advice
-    )
-
-
-def _no_pages(seen: CommandObservations) -> CheckFinding:
-    return CheckFinding(
-        "environment",
-        f"the program reports that no pages are shown here{_quoted(seen)}",
-        True,
-        "Check whether HTTY=0 is set where it runs; with ssh, give -tt: it needs a terminal.",
-    )
-
-
-def _left(seen: CommandObservations) -> CheckFinding:
-    return CheckFinding(
-        "command",
-        f"it {seen.exit} before it sent a chunk{_quoted(seen)}",
-        True,
-        "Run it by itself and check its output.",
-    )
-
-
-def _silent(seen: CommandObservations, seconds: float) -> CheckFinding:
-    return CheckFinding(
-        "chunks",
-        f"no chunk arrived within {seconds:.0f} seconds{_quoted(seen)}",
-        True,
-        "Check whether it serves pages at all; give --eager if it waits for the client to begin.",
+    return _failed(
+        "passthrough", f"{name} is in between and passed no chunk on{_quoted(seen)}", advice
     )
 
 
@@ -245,14 +220,13 @@ def failed_step(name: str, what: str, seen: CommandObservations) -> CheckFinding
     if seen.faults:
         return _malformed(seen.faults[-1])
     if name == "long lines":
-        return CheckFinding(
+        return _failed(
             name,
             f"short messages arrive and one of 8192 bytes does not: {what}",
-            True,
             "Something in between is not raw and cuts lines at 4096 bytes: a terminal at a hop in "
             "between, often from `script` or a second ssh without -tt.",
         )
-    return CheckFinding(name, what, True, "Check the program's own output.")
+    return _failed(name, what, "Check the program's own output.")
 
 
 def _quoted(seen: CommandObservations) -> str:
@@ -328,7 +302,7 @@ async def check(argv: Sequence[str], *, path: str = "/", eager: bool = False) ->
     report = ConnectionReport()
     async with _ObservedCommand(argv, eager=eager) as command:
         if not eager and not await _in_time(command.announced(), ANNOUNCE_SECONDS):
-            report.findings += no_chunks(command.observe(), ANNOUNCE_SECONDS)
+            report.findings.append(no_chunks(command.observe(), ANNOUNCE_SECONDS))
             return report
         report.findings += at_first_chunk(command.observe())
         http = Http2Connection(command, Http2Side.CLIENT)
