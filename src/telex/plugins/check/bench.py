@@ -113,19 +113,21 @@ def _clauses(count: int) -> str:
 
 
 class Clauses:
-    """Collects the clauses of one chapter in order: decorators for their tests."""
+    """Collects the clauses of one chapter in order: decorators for their tests. The docstring of a
+    test is the rule."""
 
     def __init__(self) -> None:
         self.all: list[Clause] = []
 
-    def must(self, id: str, text: str, advice: str) -> Callable[[Test], Test]:
-        return self._add(id, ClauseLevel.MUST, text, advice)
+    def must(self, id: str, advice: str) -> Callable[[Test], Test]:
+        return self._add(id, ClauseLevel.MUST, advice)
 
-    def should(self, id: str, text: str, advice: str) -> Callable[[Test], Test]:
-        return self._add(id, ClauseLevel.SHOULD, text, advice)
+    def should(self, id: str, advice: str) -> Callable[[Test], Test]:
+        return self._add(id, ClauseLevel.SHOULD, advice)
 
-    def _add(self, id: str, level: ClauseLevel, text: str, advice: str) -> Callable[[Test], Test]:
+    def _add(self, id: str, level: ClauseLevel, advice: str) -> Callable[[Test], Test]:
         def add(test: Test) -> Test:
+            text = " ".join((test.__doc__ or "").split())
             self.all.append(Clause(id, level, text, advice, test))
             return test
 

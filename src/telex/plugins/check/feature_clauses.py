@@ -22,53 +22,42 @@ UNKNOWN_NAME: Final = "telex-check"
 _RUN: Final = "name a command that may be run, with --run, to try it"
 
 
-@FEATURES.must(
-    "command.unknown",
-    "An unknown command is refused.",
-    "Answer with error -32002, or -32001 if you speak generation B.",
-)
+@FEATURES.must("command.unknown", "Answer with error -32002, or -32001 if you speak generation B.")
 async def refuses_unknown_commands(bench: Bench) -> None:
+    """An unknown command is refused."""
     await _request_unknown_command(bench)
 
 
-@FEATURES.should(
-    "command.unknown.code",
-    "An unknown command is refused with error -32002 (generation B: -32001).",
-    "Use this code, so that a host can show its own message.",
-)
+@FEATURES.should("command.unknown.code", "Use this code, so that a host can show its own message.")
 async def refuses_commands_with_the_code(bench: Bench) -> None:
+    """An unknown command is refused with error -32002 (generation B: -32001)."""
     if not bench.known().commands:
         raise ClauseUntried("it has no commands")
     expect_code(await _request_unknown_command(bench), bench.number(spec.INVALID_COMMAND))
 
 
 @FEATURES.must(
-    "task.unknown",
-    "A task of an unknown type is refused.",
-    "Answer `validateTask` and `runTask` with an error for an unknown type.",
+    "task.unknown", "Answer `validateTask` and `runTask` with an error for an unknown type."
 )
 async def refuses_unknown_tasks(bench: Bench) -> None:
+    """A task of an unknown type is refused."""
     subject = await bench.ready()
     params = {"type": UNKNOWN_NAME, "taskType": UNKNOWN_NAME, "dir": ".", "config": []}
     await subject.refusal("validateTask", params)
     await subject.refusal("runTask", params)
 
 
-@FEATURES.must(
-    "run",
-    "The command that was named runs.",
-    "See the answer, and the plugin's standard error.",
-)
+@FEATURES.must("run", "See the answer, and the plugin's standard error.")
 async def runs(bench: Bench) -> None:
+    """The command that was named runs."""
     await _run_command(bench, await bench.ready())
 
 
 @FEATURES.must(
-    "progress",
-    "Its progress notifications have the request's token, and come before the response.",
-    "Send $/progress with the request's `progressToken`, and only if it has one.",
+    "progress", "Send $/progress with the request's `progressToken`, and only if it has one."
 )
 async def sends_progress(bench: Bench) -> None:
+    """Its progress notifications have the request's token, and come before the response."""
     bench.can("progress")
     subject = await bench.ready()
     before = len(subject.received)
@@ -81,12 +70,9 @@ async def sends_progress(bench: Bench) -> None:
             raise ClauseBroken("it sent progress with another token")
 
 
-@FEATURES.must(
-    "progress.unasked",
-    "It sends no progress for a request without a token.",
-    "Send $/progress only if the request has a `progressToken`.",
-)
+@FEATURES.must("progress.unasked", "Send $/progress only if the request has a `progressToken`.")
 async def sends_no_progress_without_a_token(bench: Bench) -> None:
+    """It sends no progress for a request without a token."""
     bench.can("progress")
     subject = await bench.ready()
     before = len(subject.received)
@@ -97,10 +83,10 @@ async def sends_no_progress_without_a_token(bench: Bench) -> None:
 
 @FEATURES.must(
     "cancel.unknown",
-    "A cancel of an unknown request is ignored.",
     "$/cancelRequest is a notification: never answer it, and ignore one that comes too late.",
 )
 async def ignores_late_cancels(bench: Bench) -> None:
+    """A cancel of an unknown request is ignored."""
     subject = await bench.ready()
     before = len(subject.received)
     for params in ({"id": 4_000_000}, {}, None):
@@ -110,12 +96,9 @@ async def ignores_late_cancels(bench: Bench) -> None:
         raise ClauseBroken("it answered a cancel")
 
 
-@FEATURES.must(
-    "cancel",
-    "A cancelled request is answered once, and soon, with error -32800.",
-    "Stop the work when $/cancelRequest has its id, and answer with -32800.",
-)
+@FEATURES.must("cancel", "Stop the work when $/cancelRequest has its id, and answer with -32800.")
 async def can_be_cancelled(bench: Bench) -> None:
+    """A cancelled request is answered once, and soon, with error -32800."""
     bench.can("cancel")
     subject = await bench.ready()
     await _set_up(bench, subject)
@@ -133,10 +116,10 @@ async def can_be_cancelled(bench: Bench) -> None:
 
 @FEATURES.must(
     "tools.list",
-    "`tools/list` returns its tools, each with the schema of an object.",
     'Answer {"tools": [{"name", "description", "inputSchema": {"type": "object", …}}]}.',
 )
 async def lists_tools(bench: Bench) -> None:
+    """`tools/list` returns its tools, each with the schema of an object."""
     bench.can("tools")
     result = await (await bench.ready()).result("tools/list")
     for tool in _converted(spec.ToolsList, result).tools:
@@ -144,12 +127,9 @@ async def lists_tools(bench: Bench) -> None:
             raise ClauseBroken(f"the inputSchema of {tool.name} is not of an object")
 
 
-@FEATURES.must(
-    "tools.unknown",
-    "An unknown tool is refused.",
-    "Answer with error -32602, or with a result that has `isError`.",
-)
+@FEATURES.must("tools.unknown", "Answer with error -32602, or with a result that has `isError`.")
 async def refuses_unknown_tools(bench: Bench) -> None:
+    """An unknown tool is refused."""
     bench.can("tools")
     answer = await (await bench.ready()).request(
         "tools/call", {"name": UNKNOWN_NAME, "arguments": {}}
@@ -159,12 +139,9 @@ async def refuses_unknown_tools(bench: Bench) -> None:
         raise ClauseBroken("it answered with a result")
 
 
-@FEATURES.must(
-    "log",
-    "Its log records have a level and a text.",
-    'Send {"level": "info", "msg": "…", "fields": {…}} as the params of `log`.',
-)
+@FEATURES.must("log", 'Send {"level": "info", "msg": "…", "fields": {…}} as the params of `log`.')
 async def logs(bench: Bench) -> None:
+    """Its log records have a level and a text."""
     subject = await bench.ready()
     lines = [one for one in (*bench.received, *subject.received) if one.get("method") == "log"]
     if not lines:

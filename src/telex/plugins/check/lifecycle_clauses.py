@@ -27,21 +27,21 @@ STARTING: Final = Clauses()
 
 @STARTING.must(
     "start",
-    "It can be started.",
     "Make it executable (chmod +x) and check that the interpreter in its first line exists.",
 )
 async def starts(bench: Bench) -> None:
+    """It can be started."""
     async with bench.fresh():
         pass
 
 
 @STARTING.must(
     "handshake",
-    "It answers `handshake` with its name, the protocol and the version.",
     "Answer with protocol, protocolVersion and name. Write the length in bytes, end header lines "
     "with CR LF, and flush after every message.",
 )
 async def shakes_hands(bench: Bench) -> None:
+    """It answers `handshake` with its name, the protocol and the version."""
     try:
         async with bench.fresh() as subject:
             bench.introduced = await bench.handshake(subject, spec.PROTOCOL_A)
@@ -55,12 +55,9 @@ async def shakes_hands(bench: Bench) -> None:
                 raise first from None
 
 
-@STARTING.must(
-    "handshake.protocol",
-    "The protocol and version in its answer are those of the request.",
-    "Answer with the protocol of the request, or refuse it.",
-)
+@STARTING.must("handshake.protocol", "Answer with the protocol of the request, or refuse it.")
 async def answers_with_the_same_protocol(bench: Bench) -> None:
+    """The protocol and version in its answer are those of the request."""
     answered = bench.known().protocol
     if answered != bench.protocol:
         raise ClauseBroken(f"it answered {answered} to a handshake with {bench.protocol}")
@@ -68,10 +65,10 @@ async def answers_with_the_same_protocol(bench: Bench) -> None:
 
 @STARTING.must(
     "handshake.other-protocol",
-    "It refuses another protocol.",
     "Check `protocol` and answer with error -32001 if you do not know it (generation B: -32000).",
 )
 async def refuses_another_protocol(bench: Bench) -> None:
+    """It refuses another protocol."""
     bench.known()
     async with bench.fresh() as subject:
         bench.refused = await subject.refusal("handshake", handshake("telex-check"))
@@ -79,21 +76,20 @@ async def refuses_another_protocol(bench: Bench) -> None:
 
 @STARTING.must(
     "handshake.other-version",
-    "It refuses a version it does not speak.",
     "Check `protocolVersion` and answer with error -32001 if it is not 0 (generation B: -32000).",
 )
 async def refuses_another_version(bench: Bench) -> None:
+    """It refuses a version it does not speak."""
     bench.known()
     async with bench.fresh() as subject:
         await subject.refusal("handshake", handshake(bench.protocol, 32767))
 
 
 @STARTING.should(
-    "handshake.code",
-    "It refuses a handshake with error -32001 (generation B: -32000).",
-    "Use this code: it tells a host that it may try another handshake.",
+    "handshake.code", "Use this code: it tells a host that it may try another handshake."
 )
 async def refuses_with_the_code(bench: Bench) -> None:
+    """It refuses a handshake with error -32001 (generation B: -32000)."""
     if bench.refused is None:
         raise ClauseUntried("it refused no handshake")
     expect_code(bench.refused, bench.number(spec.HANDSHAKE))
@@ -101,10 +97,10 @@ async def refuses_with_the_code(bench: Bench) -> None:
 
 @STARTING.should(
     "handshake.first",
-    "A request before the handshake is refused with error -32802.",
     "Remember whether there was a handshake, and answer other requests with -32802 until then.",
 )
 async def refuses_requests_before_the_handshake(bench: Bench) -> None:
+    """A request before the handshake is refused with error -32802."""
     bench.known()
     async with bench.fresh() as subject:
         code = await subject.refusal("runCommand", {"name" if bench.is_a else "cmd": "telex-check"})
@@ -112,21 +108,19 @@ async def refuses_requests_before_the_handshake(bench: Bench) -> None:
 
 
 @STARTING.must(
-    "initialize",
-    "It answers `initialize` with a result.",
-    "Accept `logging` and `config`, both of which may be empty, and answer {}.",
+    "initialize", "Accept `logging` and `config`, both of which may be empty, and answer {}."
 )
 async def is_initialised(bench: Bench) -> None:
+    """It answers `initialize` with a result."""
     _only_a(bench)
     await bench.ready()
 
 
 @STARTING.must(
-    "initialize.unknown-members",
-    "It tolerates members that it does not know.",
-    "Ignore unknown members of params: later versions add some.",
+    "initialize.unknown-members", "Ignore unknown members of params: later versions add some."
 )
 async def tolerates_more(bench: Bench) -> None:
+    """It tolerates members that it does not know."""
     bench.known()
     more = {"telexCheck": {"is": ["new", None, 1.5]}}
     async with bench.fresh() as subject:
@@ -136,12 +130,9 @@ async def tolerates_more(bench: Bench) -> None:
         await subject.alive()
 
 
-@STARTING.must(
-    "initialize.null",
-    "A null member means absent.",
-    "Treat null as absent wherever a member is optional.",
-)
+@STARTING.must("initialize.null", "Treat null as absent wherever a member is optional.")
 async def accepts_null_as_absent(bench: Bench) -> None:
+    """A null member means absent."""
     _only_a(bench)
     async with bench.fresh() as subject:
         await subject.result("handshake", handshake(bench.protocol) | {"capabilities": None})
@@ -157,33 +148,24 @@ def _only_a(bench: Bench) -> None:
 ENDING: Final = Clauses()
 
 
-@ENDING.must(
-    "shutdown",
-    "It answers `shutdown` with a result.",
-    "Finish your work, and answer {}.",
-)
+@ENDING.must("shutdown", "Finish your work, and answer {}.")
 async def shuts_down(bench: Bench) -> None:
+    """It answers `shutdown` with a result."""
     async with bench.begun() as subject:
         await _shut_down(subject)
 
 
-@ENDING.must(
-    "shutdown.after",
-    "A request after `shutdown` is refused.",
-    "Answer with error -32803, and do nothing else.",
-)
+@ENDING.must("shutdown.after", "Answer with error -32803, and do nothing else.")
 async def refuses_after_shutdown(bench: Bench) -> None:
+    """A request after `shutdown` is refused."""
     async with bench.begun() as subject:
         await _shut_down(subject)
         await subject.refusal("handshake", handshake(bench.protocol))
 
 
-@ENDING.must(
-    "exit",
-    "It exits with code 0 at `exit` after `shutdown`.",
-    "Exit with code 0, also if a call still runs.",
-)
+@ENDING.must("exit", "Exit with code 0, also if a call still runs.")
 async def exits(bench: Bench) -> None:
+    """It exits with code 0 at `exit` after `shutdown`."""
     async with bench.begun() as subject:
         await _shut_down(subject)
         subject.send_message("exit")
@@ -193,12 +175,9 @@ async def exits(bench: Bench) -> None:
             raise ClauseBroken(f"it {ended}")
 
 
-@ENDING.should(
-    "exit.alone",
-    "It exits at `exit` without `shutdown`.",
-    "Exit with code 1, because the plugin was not shut down.",
-)
+@ENDING.should("exit.alone", "Exit with code 1, because the plugin was not shut down.")
 async def exits_without_shutdown(bench: Bench) -> None:
+    """It exits at `exit` without `shutdown`."""
     async with bench.begun() as subject:
         subject.send_message("exit")
         await subject.exit()
@@ -206,33 +185,27 @@ async def exits_without_shutdown(bench: Bench) -> None:
 
 @ENDING.must(
     "eof",
-    "It exits when its standard input is at EOF.",
     "An empty read is EOF: leave the loop. Otherwise the plugin survives a host that is killed.",
 )
 async def exits_at_eof(bench: Bench) -> None:
+    """It exits when its standard input is at EOF."""
     async with bench.begun() as subject:
         subject.close_input()
         await subject.exit()
 
 
-@ENDING.should(
-    "eof.inside",
-    "It exits when its standard input is at EOF inside a message.",
-    "An empty read is EOF, also if Content-Length announced more.",
-)
+@ENDING.should("eof.inside", "An empty read is EOF, also if Content-Length announced more.")
 async def exits_at_eof_inside_a_message(bench: Bench) -> None:
+    """It exits when its standard input is at EOF inside a message."""
     async with bench.begun() as subject:
         subject.send(frame(message("telex/check", id=1))[:-5])
         subject.close_input()
         await subject.exit()
 
 
-@ENDING.must(
-    "nothing-left",
-    "It leaves no process behind when it exits.",
-    "End and wait for the processes you start.",
-)
+@ENDING.must("nothing-left", "End and wait for the processes you start.")
 async def leaves_nothing(bench: Bench) -> None:
+    """It leaves no process behind when it exits."""
     if bench.left is None:
         raise ClauseUntried("it did not exit in the clause `exit`")
     if bench.left:
@@ -240,11 +213,10 @@ async def leaves_nothing(bench: Bench) -> None:
 
 
 @ENDING.must(
-    "stdout",
-    "Its standard output has messages only.",
-    "Write text for people to standard error, also the output of your libraries.",
+    "stdout", "Write text for people to standard error, also the output of your libraries."
 )
 async def keeps_stdout_clean(bench: Bench) -> None:
+    """Its standard output has messages only."""
     bench.known()
     await bench.discard()  # then all its output has been read
     strays = bench.strays

@@ -30,19 +30,18 @@ _ECHO: Final = "Copy the id of the request into the response, without converting
 
 @MESSAGES.must(
     "method.unknown",
-    "An unknown method is answered with error -32601.",
     "Answer every request, also one with an unknown method: this is the code for it.",
 )
 async def does_not_know_the_method(bench: Bench) -> None:
+    """An unknown method is answered with error -32601."""
     expect_code(await (await bench.ready()).refusal(UNKNOWN), METHOD_NOT_FOUND)
 
 
 @MESSAGES.must(
-    "notification.unknown",
-    "An unknown notification is ignored.",
-    "A message without an id is never answered, not even with an error.",
+    "notification.unknown", "A message without an id is never answered, not even with an error."
 )
 async def ignores_notifications(bench: Bench) -> None:
+    """An unknown notification is ignored."""
     subject = await bench.ready()
     before = len(subject.received)
     subject.send_message(UNKNOWN, {"some": "thing"})
@@ -54,10 +53,10 @@ async def ignores_notifications(bench: Bench) -> None:
 
 @MESSAGES.must(
     "response.unknown",
-    "A response to a request that it never sent is ignored.",
     "A message without a method is a response. Ignore it unless its id is of a request of yours.",
 )
 async def ignores_responses(bench: Bench) -> None:
+    """A response to a request that it never sent is ignored."""
     subject = await bench.ready()
     before = len(subject.received)
     never = subject.new_id()
@@ -67,12 +66,9 @@ async def ignores_responses(bench: Bench) -> None:
         raise ClauseBroken("it answered a response")
 
 
-@MESSAGES.must(
-    "params.null",
-    "`params` may be null, an object, an array, or absent.",
-    "Do not read members of params before you know that it is an object.",
-)
+@MESSAGES.must("params.null", "Do not read members of params before you know that it is an object.")
 async def accepts_any_params(bench: Bench) -> None:
+    """`params` may be null, an object, an array, or absent."""
     subject = await bench.ready()
     forms: tuple[Message, ...] = ({"params": None}, {"params": {}}, {"params": []}, {})
     for params in forms:
@@ -81,35 +77,33 @@ async def accepts_any_params(bench: Bench) -> None:
         await subject.answer(sent, f"a request with {params or 'no params'}")
 
 
-@MESSAGES.must("id.string", "A string may be the id of a request.", _ECHO)
+@MESSAGES.must("id.string", _ECHO)
 async def accepts_string_ids(bench: Bench) -> None:
+    """A string may be the id of a request."""
     await (await bench.ready()).request(UNKNOWN, id="one")
 
 
-@MESSAGES.must("id.type", 'The response has the id of the request: 1 is not "1".', _ECHO)
+@MESSAGES.must("id.type", _ECHO)
 async def keeps_the_type_of_ids(bench: Bench) -> None:
+    """The response has the id of the request: 1 is not "1"."""
     subject = await bench.ready()
     for id in (7_000_001, "7000001", 0, "", "1.0"):
         await subject.request(UNKNOWN, id=id)
 
 
-@MESSAGES.should(
-    "id.any",
-    "Ids may be large, negative, or contain any character.",
-    _ECHO,
-)
+@MESSAGES.should("id.any", _ECHO)
 async def keeps_unusual_ids(bench: Bench) -> None:
+    """Ids may be large, negative, or contain any character."""
     subject = await bench.ready()
     for id in (2**53 - 1, -5, 'a "quoted" \\ id', "ü 漢字 😀", "line\nbreak"):
         await subject.request(UNKNOWN, id=id)
 
 
 @MESSAGES.must(
-    "envelope.unknown-members",
-    "It tolerates unknown members of the message, in any order.",
-    "Read the members by name, not by position, and ignore the rest.",
+    "envelope.unknown-members", "Read the members by name, not by position, and ignore the rest."
 )
 async def tolerates_more_in_the_envelope(bench: Bench) -> None:
+    """It tolerates unknown members of the message, in any order."""
     subject = await bench.ready()
     inner = {"id": subject.new_id(), "method": "exit", "jsonrpc": "1.0"}
     sent = subject.new_id()
@@ -120,10 +114,10 @@ async def tolerates_more_in_the_envelope(bench: Bench) -> None:
 
 @MESSAGES.must(
     "concurrent",
-    "Of many requests at once, each is answered once.",
     "Write each message at once, under a lock if there are threads, and answer every request.",
 )
 async def answers_each_once(bench: Bench) -> None:
+    """Of many requests at once, each is answered once."""
     subject = await bench.ready()
     ids = [subject.new_id() for _ in range(AT_ONCE)]
     subject.send(b"".join(frame(message(UNKNOWN, id=id)) for id in ids))
@@ -135,7 +129,7 @@ async def answers_each_once(bench: Bench) -> None:
 
 
 LARGE: Final = 256 * 1024
-"""More than a pipe's buffer, so that no single read returns all of it."""
+"""The 256 KiB of the rule: more than a pipe's buffer, so that no single read returns all of it."""
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 _LENGTH: Final = (
@@ -143,8 +137,9 @@ _LENGTH: Final = (
 )
 
 
-@MESSAGES.must("frame.split", "A message may arrive byte by byte.", _LENGTH)
+@MESSAGES.must("frame.split", _LENGTH)
 async def reads_bytes(bench: Bench) -> None:
+    """A message may arrive byte by byte."""
     subject = await bench.ready()
     sent = subject.new_id()
     for byte in frame(message(UNKNOWN, id=sent)):
@@ -154,10 +149,10 @@ async def reads_bytes(bench: Bench) -> None:
 
 @MESSAGES.must(
     "frame.joined",
-    "Several messages may arrive in one piece.",
     "Keep the bytes that you read after the end of a message: they start the next message.",
 )
 async def reads_joined(bench: Bench) -> None:
+    """Several messages may arrive in one piece."""
     subject = await bench.ready()
     first, second = subject.new_id(), subject.new_id()
     one, two = (frame(message(UNKNOWN, id=id)) for id in (first, second))
@@ -169,20 +164,18 @@ async def reads_joined(bench: Bench) -> None:
     await subject.answer(second, "the second of two messages in one piece")
 
 
-@MESSAGES.must("frame.large", f"A message may have {LARGE // 1024} KiB.", _LENGTH)
+@MESSAGES.must("frame.large", _LENGTH)
 async def reads_large(bench: Bench) -> None:
+    """A message may have 256 KiB."""
     subject = await bench.ready()
     sent = subject.new_id()
     subject.send_message(UNKNOWN, {"text": "x" * LARGE}, id=sent)
     await subject.answer(sent, "a large message")
 
 
-@MESSAGES.must(
-    "frame.bytes",
-    "Content-Length counts bytes, and the content is UTF-8.",
-    "Count the bytes after encoding, in both directions.",
-)
+@MESSAGES.must("frame.bytes", "Count the bytes after encoding, in both directions.")
 async def counts_bytes(bench: Bench) -> None:
+    """Content-Length counts bytes, and the content is UTF-8."""
     subject = await bench.ready()
     beyond, after = subject.new_id(), subject.new_id()
     subject.send_message(UNKNOWN, {"text": "ü漢😀" * 100}, id=beyond)
@@ -192,11 +185,10 @@ async def counts_bytes(bench: Bench) -> None:
 
 
 @MESSAGES.must(
-    "frame.fields",
-    "Other header fields are tolerated, and names may be in upper or lower case.",
-    "Read header lines up to the empty line, and use the line with Content-Length.",
+    "frame.fields", "Read header lines up to the empty line, and use the line with Content-Length."
 )
 async def reads_fields(bench: Bench) -> None:
+    """Other header fields are tolerated, and names may be in upper or lower case."""
     subject = await bench.ready()
     content = "application/vscode-jsonrpc; charset=utf-8"
     for head in (
@@ -211,12 +203,9 @@ async def reads_fields(bench: Bench) -> None:
         await subject.answer(sent, f"a message whose header begins {written.splitlines()[0]!r}")
 
 
-@MESSAGES.must(
-    "broken.json",
-    "It continues after content that is not JSON.",
-    "Catch the parser's error; the next frame is not affected.",
-)
+@MESSAGES.must("broken.json", "Catch the parser's error; the next frame is not affected.")
 async def survives_invalid_json(bench: Bench) -> None:
+    """It continues after content that is not JSON."""
     subject = await bench.ready()
     subject.send(encode(b'{"jsonrpc": "2.0", "id": 1, "method": '))
     await subject.alive()
@@ -224,40 +213,36 @@ async def survives_invalid_json(bench: Bench) -> None:
 
 @MESSAGES.should(
     "broken.json.code",
-    "Content that is not JSON is answered with error -32700 and a null id.",
     'Answer {"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": …}}.',
 )
 async def answers_invalid_json_with_the_code(bench: Bench) -> None:
+    """Content that is not JSON is answered with error -32700 and a null id."""
     await _expect_error(bench, b"{not json}", PARSE_ERROR)
 
 
 @MESSAGES.must(
-    "broken.message",
-    "It continues after JSON that is no message.",
-    "Check that the content is an object with a method before you use it.",
+    "broken.message", "Check that the content is an object with a method before you use it."
 )
 async def survives_invalid_messages(bench: Bench) -> None:
+    """It continues after JSON that is no message."""
     subject = await bench.ready()
     for body in (b"[]", b"42", b'"text"', b"null", b"{}", b'{"jsonrpc":"2.0","id":{},"method":5}'):
         subject.send(encode(body))
     await subject.alive()
 
 
-@MESSAGES.should(
-    "broken.message.code",
-    "JSON that is no message is answered with error -32600.",
-    "Answer with the id if there is one, otherwise with null.",
-)
+@MESSAGES.should("broken.message.code", "Answer with the id if there is one, otherwise with null.")
 async def answers_invalid_messages_with_the_code(bench: Bench) -> None:
+    """JSON that is no message is answered with error -32600."""
     await _expect_error(bench, b"42", INVALID_REQUEST)
 
 
 @MESSAGES.should(
     "broken.header",
-    "It continues after a header without a Content-Length.",
     "Skip to the next line that begins with Content-Length. (To exit is better than to hang.)",
 )
 async def survives_a_broken_header(bench: Bench) -> None:
+    """It continues after a header without a Content-Length."""
     subject = await bench.ready()
     subject.send(b"X-Telex-Check: 1\r\n\r\n")
     await subject.alive()
