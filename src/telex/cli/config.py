@@ -83,7 +83,9 @@ def show(context: click.Context, as_json: bool) -> None:
         return
     for warning in config.warnings:
         warn(warning)
-    rows = [(one.setting.key, _text(one), _origins(one)) for one in config.values]
+    rows = [
+        (one.setting.key, _text(one), ", ".join(map(str, one.origins))) for one in config.values
+    ]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for key, value, origin in rows:
         say(f"{key:{widths[0]}}  {value:{widths[1]}}  {origin}")
@@ -165,10 +167,6 @@ def _text(value: Value) -> str:
     if value.setting.secret and value.value:
         return f"({len(value.value)} hidden)"
     return json.dumps(msgspec.to_builtins(value.value), ensure_ascii=False)
-
-
-def _origins(value: Value) -> str:
-    return ", ".join(map(str, value.origins))
 
 
 def _object(config: Config) -> dict[str, Any]:

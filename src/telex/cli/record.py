@@ -7,7 +7,7 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -88,7 +88,7 @@ def command(
         raise click.UsageError("--force and --append exclude each other", context)
     wanted = RecordOptions(
         path=file,
-        version=_version(version),
+        version=3 if version == "3" else 2,
         typed=typed,
         redactor=None if raw else _redactor(context),
         replaced=force,
@@ -135,10 +135,6 @@ def _header(wanted: RecordOptions, program: tuple[str, ...]) -> Header:
         term=os.environ.get("TERM"),
         command=shlex.join(program),
     )
-
-
-def _version(text: str) -> Literal[2, 3]:
-    return 3 if text == "3" else 2
 
 
 def _redactor(context: click.Context) -> Redactor:

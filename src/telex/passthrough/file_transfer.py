@@ -207,12 +207,8 @@ def _downloads() -> Path:
 
 def _place(directory: Path, name: str, size: int | None) -> SaveLocation:
     """Choose the name that is free now. If it is taken later, the next free one is used."""
-    free = next((one for one in numbered_names(name) if not _taken(directory / one)), name)
+    free = next((one for one in numbered_names(name) if not os.path.lexists(directory / one)), name)
     return SaveLocation(directory, name, keep_summary(str(directory / free), size))
-
-
-def _taken(path: Path) -> bool:
-    return os.path.lexists(path)
 
 
 def _found(directory: Path, name: str) -> FileToSend:

@@ -62,7 +62,8 @@ class RunRecorder:
         self.raw = wanted.redactor is None
         self._bare = not is_shown()
         """The program's terminal adds no carriage returns, so the recording must."""
-        self._texts = {kind: _decoder() for kind in ("output", "input")}
+        decoder = codecs.getincrementaldecoder("utf-8")
+        self._texts = {kind: decoder("replace") for kind in ("output", "input")}
         before = _before(wanted.path) if wanted.continued else None
         self._file = _opened(wanted)
         now = time.monotonic()
@@ -107,10 +108,6 @@ class RunRecorder:
 
     def _write(self, lines: bytes) -> None:
         self._file.write(lines)
-
-
-def _decoder() -> codecs.IncrementalDecoder:
-    return codecs.getincrementaldecoder("utf-8")("replace")
 
 
 def _before(path: Path) -> recording.Recording | None:

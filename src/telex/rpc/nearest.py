@@ -3,8 +3,8 @@
 Three readings of the names are compared, and the first reading with a match is used: the whole
 name, its words in another order (`list_sessions`), and its last word alone (`snapshot`). Case and
 separators are ignored. The result holds names of our own table and no text of the request, so it is
-safe to type into a program. Pure; used by `methods`, and wherever else a table of names is
-searched.
+safe to type into a program. Below is the same for members of a message: `unknown_members`. Pure;
+used by `methods`, and wherever else a table of names is searched.
 """
 
 from __future__ import annotations

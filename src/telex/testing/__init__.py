@@ -41,14 +41,7 @@ _FILES = {
     "NewerGolden": "golden_file",
     "SpawnedPrograms": "spawned_programs",
 }
-__all__ = [
-    "BadGolden",
-    "Golden",
-    "GoldenMismatch",
-    "MissingGolden",
-    "NewerGolden",
-    "SpawnedPrograms",
-]
+__all__ = [*_FILES]
 
 
 def __getattr__(name: str) -> Any:
