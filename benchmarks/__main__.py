@@ -22,6 +22,7 @@ PARTS = {
     "passthrough": 10,
     "verbs": 15,
     "mcp": 30,
+    "mcp_client": 15,
     "sessions": 60,
     "floods": 30,
     "adapters": 45,

@@ -57,7 +57,14 @@ async def over_stdio() -> None:
 def with_the_mcp_sdk() -> None:
     from mcp.server import MCPServer
 
-    MCPServer("bench").run("stdio")
+    server = MCPServer("bench")
+
+    @server.tool()
+    def echo(text: str) -> str:
+        """Return the text."""
+        return text
+
+    server.run("stdio")
 
 
 def with_our_sdk() -> None:

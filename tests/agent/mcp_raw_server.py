@@ -91,6 +91,10 @@ def called(asked):
         send(
             {"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -1, "message": "no: " + SECRET}}
         )
+    elif kind == "grow":
+        USUAL.append({"name": "late", "inputSchema": OBJECT})
+        send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        text(asked, "grown")
     elif kind == "long":
         text(asked, "x" * 5_000_000)
     elif kind == "liar":

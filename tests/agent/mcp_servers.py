@@ -89,8 +89,10 @@ async def one_server(
 ) -> AsyncIterator[McpSupervisor]:
     """The supervisor of one server, named `s`, after its first attempt to start."""
     async with configured(directory, pace, s=table) as source:
-        await source.specs()
-        yield source.supervisors[0]
+        (server,) = source.supervisors
+        server.wake()
+        await server.until_started()
+        yield server
 
 
 async def failure(server: McpSupervisor, tool: str, **arguments: object) -> str:

@@ -14,6 +14,7 @@ from signal import SIGKILL, SIGTERM
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from starlette.responses import StreamingResponse
 
 from agent.mcp_servers import (
     SECRET,
@@ -29,6 +30,7 @@ from agent.mcp_servers import (
     serving,
     until,
 )
+from agent.model_agents import Answer, Conversation, a_model
 from agent.ui_side import ALL, Agent, Ui, an_agent
 from agent.working import gone
 from telex.agent.cores.scripted import ScriptedCore, ScriptStep
@@ -41,6 +43,7 @@ from telex.config import load, places
 from telex.config.errors import ConfigError
 from telex.config.mcp_settings import read_mcp_servers
 from telex.processes.termination import Rung
+from telex.transports.web_server import listen_without_auth
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -243,6 +246,7 @@ async def test_a_list_without_an_end_ends(tmp_path: Path) -> None:
         assert list(server.listing.tools) == ["mcp_s_one"]
 
 
+@pytest.mark.each_loop
 async def test_garbage_between_messages_goes_to_the_log_redacted_and_private(
     tmp_path: Path,
 ) -> None:
@@ -257,6 +261,7 @@ async def test_garbage_between_messages_goes_to_the_log_redacted_and_private(
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
+@pytest.mark.each_loop
 async def test_a_server_that_ignores_signals_and_forks_leaves_no_process(tmp_path: Path) -> None:
     told = tmp_path / "told"
     async with one_server(tmp_path, raw("stubborn", told)) as server:
@@ -285,6 +290,86 @@ async def test_servers_of_a_workspace_that_nobody_has_any_more_are_ended(tmp_pat
     await asyncio.wait({keeper}, timeout=30)
     assert keeper.done()
     await sources.close()
+
+
+# Servers over HTTP that misbehave.
+
+
+async def answer_badly(scope: Any, receive: Any, send: Any) -> None:
+    """An app whose paths are its faults."""
+    if scope["type"] != "http":
+        return
+    kind = scope["path"].strip("/")
+    if kind == "silent":
+        await asyncio.Event().wait()
+    headers = {"content-type": "application/json"}
+    body: Any = b"{"
+    if kind == "packed":
+        headers["content-encoding"] = "gzip"
+    if kind == "page":
+        headers["content-type"] = "text/html"
+    if kind == "long":
+        body = (b" " * 10_000 for _ in range(1_000))
+    if kind == "elsewhere":
+        headers["location"] = "http://192.0.2.1/mcp"
+    status = {"broken": 500, "elsewhere": 307}.get(kind, 200)
+    chunks = [body] if isinstance(body, bytes) else body
+    await StreamingResponse(_each(chunks), status, headers)(scope, receive, send)
+
+
+async def _each(chunks: Any) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("broken", "error response"),
+        ("page", "Unexpected content type"),
+        ("packed", "compresses its answers"),
+        ("long", "sends without an end"),
+        ("elsewhere", "Redirect to http://192.0.2.1/mcp not followed"),
+        ("silent", "did not start within 0.5 s"),
+        ("unreachable", ""),
+    ],
+)
+async def test_an_address_that_does_not_answer_as_a_server_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, why: str
+) -> None:
+    from telex.agent.mcp_client import mcp_http_client
+
+    monkeypatch.setattr(mcp_http_client, "MCP_UNASKED_BYTES", 100_000)
+    async with listen_without_auth(answer_badly) as address:
+        base = "http://127.0.0.1:9" if kind == "unreachable" else address.url
+        seconds = 0.5 if kind == "silent" else 30
+        table = {"url": f"{base}/{kind}", "protocol": "legacy", "start_seconds": seconds}
+        async with one_server(tmp_path, {**table, "token": {"env": "MY_SECRET"}}) as server:
+            described = server.describe()
+            assert described.state in ("error", "connecting")
+            assert why in (described.last_error or "")
+            assert described.last_error
+            assert SECRET not in log_of(tmp_path) + str(described)
+
+
+# A model.
+
+
+async def test_a_model_is_offered_tools_that_appear_during_its_run(tmp_path: Path) -> None:
+    def decide(talk: Conversation) -> Answer:
+        if "mcp_s_late" in talk.tools:
+            return Answer("seen")
+        return Answer(calls=[("mcp_s_work", {})])
+
+    async with (
+        configured(tmp_path, s=raw("grow")) as source,
+        a_model(decide, window=None) as (choice, _),
+        an_agent(tmp_path, choice, mode="full", mcp=source) as agent,
+    ):
+        ui = await agent.connect(**ALL)
+        run = await ui.start("go")
+        assert await ui.until_ended(run) == "completed"
+        assert ui.final(run) == "seen"
 
 
 # States.
@@ -458,6 +543,24 @@ async def test_a_cancel_of_the_run_cancels_the_call_at_the_server(tmp_path: Path
         assert (await ui.call("run.cancel", {"run_id": run}))["ok"]
         await until_told(told, "notifications/cancelled")
         assert source.supervisors[0].state == "ready"
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_cancel_reaches_a_server_over_http(tmp_path: Path, mode: str) -> None:
+    from agent.mcp_sdk_server import made
+
+    told = tmp_path / "told"
+    hang = ScriptStep(tool="mcp_s_hang", arguments={"told": str(told)})
+    async with (
+        serving(made().streamable_http_app()) as address,
+        configured(tmp_path, s={"url": f"{address}/mcp", "protocol": mode}) as source,
+        an_agent(tmp_path, ScriptedCore("s", [hang]), mode="full", mcp=source) as agent,
+    ):
+        ui = await agent.connect(**ALL)
+        run = await ui.start("go")
+        await until_told(told, "began")
+        assert (await ui.call("run.cancel", {"run_id": run}))["ok"]
+        await until_told(told, "cancelled")
 
 
 async def until_told(told: Path, text: str) -> None:

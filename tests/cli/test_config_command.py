@@ -50,6 +50,7 @@ def test_show_prints_each_value_with_its_origin(telex: Run, config_file: Path) -
         "mcp_server.deny": ["[]", "default"],
         "mcp_server.confirm": ["[]", "default"],
         "models": ["{}", "default"],
+        "mcp": ["{}", "default"],
     }
     assert ran.stderr == ""
 

@@ -147,6 +147,7 @@ class ModelCore:
             answer = turn.answer
             if answer.tool_calls or context.has_steering:
                 await context.step(answer)
+                turn.use_tools(await context.tools())
             else:
                 yield _with_end(answer, turn.stop_reason)
                 return
@@ -179,6 +180,14 @@ class _ModelTurn:
         said = self.context.run_messages
         self.calls = sum(isinstance(message, AssistantMessage) for message in said)
         self._names = _ToolNames(tool.name for tool in self.tools)
+        self._without_messages = self.core.model.estimate_tokens(self._request(()))
+
+    def use_tools(self, tools: tuple[ToolSpec, ...]) -> None:
+        """Offer these tools from now on: those of a server may change. Names that the model has
+        seen stay as they are."""
+        if tools == self.tools:
+            return
+        self.tools = tools
         self._without_messages = self.core.model.estimate_tokens(self._request(()))
 
     def reached_bound(self) -> str | None:

@@ -22,6 +22,7 @@ from telex.agent.limits import (
     MCP_CLOSE_SECONDS,
     MCP_FAILURE_SECONDS,
     MCP_FAILURES,
+    MCP_LISTED_SECONDS,
 )
 from telex.agent.mcp_client.mcp_log import McpLog, log_file
 from telex.agent.mcp_client.mcp_secrets import SecretMissing, read_secrets
@@ -101,6 +102,8 @@ class McpSupervisor:
         self._refused: StoredTokens | None = None
         """The tokens that the server refused."""
         self._closed = False
+        self._began = 0.0
+        """When the server was last woken."""
         self.listing = McpListing()
 
     @property
@@ -128,12 +131,22 @@ class McpSupervisor:
             return
         if self._failures.full_until(asyncio.get_running_loop().time()) is not None:
             return
+        self._began = asyncio.get_running_loop().time()
         self._keeper = asyncio.create_task(self._keep(), name=f"mcp {self.name}")
 
     async def until_started(self) -> None:
         """Wait until the first attempt to start the server has ended, in whatever state."""
         while self._state == "connecting" and self._is_kept:
             await self._next_change()
+
+    async def until_listed(self) -> None:
+        """Wait for the tools of a server that is being started, up to MCP_LISTED_SECONDS from the
+        beginning of its start: a slow server delays one step of a run, not each."""
+        try:
+            async with asyncio.timeout_at(self._began + MCP_LISTED_SECONDS):
+                await self.until_started()
+        except TimeoutError:
+            self._log.note("its tools are not offered yet, because it is slow to start")
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Call a tool by its name for models. Raises `ToolFailed`."""

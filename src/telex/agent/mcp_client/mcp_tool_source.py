@@ -15,7 +15,6 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from telex.agent.limits import MCP_LISTED_SECONDS
 from telex.agent.mcp_client.mcp_supervisor import McpSupervisor
 from telex.agent.mcp_client.mcp_tool_list import prefix
 from telex.agent.permissions import in_quotes
@@ -42,9 +41,7 @@ class McpToolSource:
         for up to MCP_LISTED_SECONDS; one that fails has no tools."""
         for supervisor in self.supervisors:
             supervisor.wake()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(MCP_LISTED_SECONDS):
-                await asyncio.gather(*(one.until_started() for one in self.supervisors))
+        await asyncio.gather(*(one.until_listed() for one in self.supervisors))
         return [tool.spec for one in self.supervisors for tool in one.listing.tools.values()]
 
     def named(self, name: str) -> AgentTool[dict[str, Any]] | None:
