@@ -57,7 +57,7 @@ ASKED: Final = {
         "Call a tool outside a run. Permissions apply: the UI may be asked first.",
         '{"name": "read", "arguments": {"file_path": "README.md"}}',
     ),
-    "mcp.list": ("List the MCP servers; there are none yet.", "{}"),
+    "mcp.list": ("List the MCP servers whose tools the agent has.", "{}"),
     "skills.list": (
         "List the skills of the repository and of the person.",
         '{"force_reload": true}',

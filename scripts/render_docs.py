@@ -29,6 +29,7 @@ def pages() -> dict[Path, str]:
         "reference/errors.md": render_reference.render_errors(),
         "reference/models.md": render_reference.render_models(),
         "reference/mcp.md": render_reference.render_mcp(),
+        "reference/mcp-servers.md": render_reference.render_mcp_servers(),
         "reference/automation.md": render_automation.render(),
         "reference/agent-methods.md": render_agent.render(),
         "reference/agent-ui.schema.json": render_agent.schema(),
