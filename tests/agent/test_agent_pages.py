@@ -53,6 +53,7 @@ async def test_results_match_the_schema(tmp_path: Path) -> None:
         "tool.call": {"name": "list"},
         "mcp.list": {},
         "skills.list": {},
+        "commands.list": {},
         "context.inspect": {"include_agents": True, "include_skills": True},
         "shell.exec": {"command": "echo hi"},
         "permission.explain": {"tool": "shell", "arguments": {"command": "ls"}},

@@ -70,6 +70,7 @@ async def refused(agent: Agent, text: str) -> str:
         ("keep \\$1 and \\$ARGUMENTS, fill $1", "x", "keep $1 and $ARGUMENTS, fill x"),
         ("No place.", "a\nb", "No place.\n\nArguments: a\nb"),
         ("No place.", "", "No place."),
+        ("!`touch x` and @a.md stay texts", "", "!`touch x` and @a.md stay texts"),
         ("$1", "天気 x", "天気"),
     ],
 )

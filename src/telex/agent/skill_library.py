@@ -122,8 +122,9 @@ class _Folder:
     def _row(self, entry: SandboxEntry) -> str | None:
         if entry.is_directory:
             return None
-        try:
-            with self.base.opened(self.find(entry.path)) as descriptor:
+        place = os.path.normpath(os.path.join(self.place, entry.path))
+        try:  # the walk followed no link, so only a link has another place
+            with self.base.opened(self.find(entry.path) if entry.is_link else place) as descriptor:
                 status = os.fstat(descriptor)
         except (SkillRefused, OSError, OutsideSandbox):
             return None
