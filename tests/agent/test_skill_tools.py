@@ -185,6 +185,17 @@ async def test_a_rule_that_restricts_reading_also_covers_skills(tmp_path: Path) 
     layers = [RuleLayer("user", rules_from_tables([table], "a test"))]
     async with an_agent(tmp_path, trusted=True, layers=layers) as agent:
         assert "Permission denied" in (await loaded(agent))[1]
+    table = {"tool": "skill_load", "decision": "ask"}
+    layers = [RuleLayer("user", rules_from_tables([table], "a test"))]
+    async with an_agent(tmp_path, trusted=True, layers=layers) as agent:
+        ui = await agent.connect(**ALL)
+        asked = ui.send("tool.call", {"name": "skill_load", "arguments": {"name": "release"}})
+        ui.answer(await ui.until("ui.confirm.request"), {"ok": True})
+        assert (await ui.reply(asked))["ok"]
+    table = {"tool": "read", "decision": "ask"}
+    layers = [RuleLayer("user", rules_from_tables([table], "a test"))]
+    async with an_agent(tmp_path, trusted=True, layers=layers) as agent:
+        assert "a rule says ask" in (await loaded(agent))[1]
 
 
 async def test_a_name_finds_one_skill_and_a_path_one_of_several(tmp_path: Path) -> None:

@@ -109,8 +109,12 @@ class WorkspacePermissions:
 
     def read_restriction(self, path: str) -> str:
         """Return why a rule forbids to read a file of a skill; empty if none does. A rule that asks
-        counts too, because a skill is read without a question. Blocks."""
+        about reading counts too, because a skill is read without a question; not one that asks
+        about each call of the tool, because the judge did. Blocks."""
         paths = self.judge.paths
         verdict = paths.touched(PathAccess.READ, path, self.root, SKILL_TOOL).verdict
-        restricts = verdict.rule is not None and verdict.decision is not Permission.ALLOW
-        return verdict.why if restricts else ""
+        rule = verdict.rule
+        if rule is None or verdict.decision is Permission.ALLOW:
+            return ""
+        of_calls = rule.path is None and rule.is_for(SKILL_TOOL, self.root)
+        return "" if of_calls and verdict.decision is Permission.ASK else verdict.why
