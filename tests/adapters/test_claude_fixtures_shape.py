@@ -115,8 +115,19 @@ def _agreed(key: str, told: Any) -> bool:
             return not rest
         case (("plan" | "model" | "permission_mode" | "draft"), str()):
             return True
+        case "said", list(said):
+            return all(_is_said(one) for one in said)
         case _:
             return False
+
+
+def _is_said(one: dict[str, Any]) -> bool:
+    match one:
+        case {"text": str(), **rest}:
+            return rest in ({}, {"cut": True})
+        case {"tool": str(), "summary": str(), **rest}:
+            return set(rest) <= {"result"}
+    return False
 
 
 def _words(told: Any) -> bool:

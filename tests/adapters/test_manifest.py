@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from telex.adapters.manifest import WHOLE, BadManifest, check, parse
-from telex.adapters.protocol import PERMISSIONS, DefaultTarget, Manifest
+from telex.adapters.protocol import PERMISSIONS, CoreIntents, DefaultTarget, Manifest
 from telex.config.limits import MANIFEST_ITEMS
 
 LEAST: dict[str, Any] = {"name": "demo", "kind": "adapter", "version": "1.0"}
@@ -84,6 +85,33 @@ def test_each_kind_is_accepted(kind: str) -> None:
 
 def test_every_permission_there_is_can_be_declared() -> None:
     assert check({**LEAST, "permissions": list(PERMISSIONS)}).permissions == PERMISSIONS
+
+
+CORE = {
+    "prompt": "say",
+    "prompt_param": "text",
+    "interrupt": "stop",
+    "ready": ["idle"],
+    "said": "said",
+}
+
+
+def test_the_core_of_a_manifest_names_functions_and_metadata() -> None:
+    assert check(LEAST).core is UNSET
+    core = check({**LEAST, "core": CORE}).core
+    assert core == CoreIntents(
+        prompt="say", prompt_param="text", interrupt="stop", ready=("idle",), said="said"
+    )
+    bad = {"prompt": "say it", "interrupt": 4, "answer": "reply", "command": "do", "ready": [1]}
+    assert sorted(problems({**LEAST, "core": bad})) == [
+        "core.answer_param",
+        "core.command_param",
+        "core.interrupt",
+        "core.prompt",
+        "core.prompt_param",
+        "core.ready[0]",
+        "core.said",
+    ]
 
 
 def test_unknown_keys_are_ignored() -> None:

@@ -25,6 +25,7 @@ from telex.adapters.protocol import (
     COMPLETED_TURN_STABLE_MS,
     PERMISSIONS,
     REQUIRED,
+    CoreIntents,
     DefaultTarget,
     Manifest,
 )
@@ -96,6 +97,7 @@ KEYS = (
     [
         ("manifest.toml", 0, Manifest),
         ("manifest.toml", 1, DefaultTarget),
+        ("manifest.toml", 2, CoreIntents),
         ("classify", 0, classification._StateAnswer),
         ("Intents", 0, classification._PlanAnswer),
         ("Predicates", 0, classification._OutcomeAnswer),

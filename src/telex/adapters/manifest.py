@@ -17,8 +17,16 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from telex.adapters.protocol import PERMISSIONS, DefaultTarget, Kind, Manifest, Permission
+from telex.adapters.protocol import (
+    PERMISSIONS,
+    CoreIntents,
+    DefaultTarget,
+    Kind,
+    Manifest,
+    Permission,
+)
 from telex.config.errors import kind_in_words
 from telex.config.limits import MANIFEST_ITEMS
 from telex.terminal.actions import Cols, Rows
@@ -77,6 +85,7 @@ def check(document: Mapping[str, object]) -> Manifest:
     runtime, entrypoint = _runtime_and_entrypoint(table)
     permissions = _permissions(table)
     default_target = _default_target(table)
+    core = _core(table)
     if problems:
         raise BadManifest(problems)
     return Manifest(
@@ -87,6 +96,7 @@ def check(document: Mapping[str, object]) -> Manifest:
         entrypoint=entrypoint,
         permissions=permissions,
         default_target=default_target,
+        core=core,
     )
 
 
@@ -197,6 +207,34 @@ def _variables(target: _ManifestTable, key: str) -> dict[str, str]:
         if not name or "=" in name or "\0" in name:
             table.add(name, "is not a valid variable name; it is empty or contains = or a NUL")
     return {name: value for name, value in table.values.items() if table.word(name, value)}
+
+
+def _core(table: _ManifestTable) -> CoreIntents | UnsetType:
+    core = table.table("core")
+    if core is None:
+        return UNSET
+    core.get("ready", required=True)
+    answer = core.text("answer", _word_problem, required=False)
+    command = core.text("command", _word_problem, required=False)
+    return CoreIntents(
+        prompt=core.text("prompt", _word_problem),
+        prompt_param=core.text("prompt_param", _word_problem),
+        interrupt=core.text("interrupt", _word_problem),
+        ready=tuple(word for place, word in core.items("ready") if core.word(place, word)),
+        said=core.text("said", _word_problem),
+        command=command or None,
+        command_param=core.text("command_param", _word_problem, required=bool(command)) or None,
+        choose=core.text("choose", _word_problem, required=False) or None,
+        dismiss=core.text("dismiss", _word_problem, required=False) or None,
+        answer=answer or None,
+        answer_param=core.text("answer_param", _word_problem, required=bool(answer)) or None,
+    )
+
+
+def _word_problem(word: str) -> str | None:
+    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", word):
+        return None
+    return f"must be the name of a function, a parameter or a member; it is {_shown(word)}"
 
 
 # How a table is read.

@@ -81,6 +81,36 @@ class DefaultTarget(Struct, frozen=True, omit_defaults=True):
     """The caller may not."""
 
 
+class CoreIntents(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a core of the agent uses the plugin: names of its intents, states and metadata."""
+
+    prompt: str
+    """The intent that begins a turn with a text of the person."""
+    prompt_param: str
+    """The parameter of `prompt` that gets the text."""
+    interrupt: str
+    """The intent that interrupts a turn."""
+    ready: tuple[str, ...]
+    """The states in which a prompt can be sent."""
+    said: str
+    """The metadata with what the program said in this turn: a text, or a list of tables, each with
+    `text`, or with `tool`, `summary` and `result`."""
+    command: str | None = None
+    """The intent that types a command of the program: a text of one line that begins with `/`."""
+    command_param: str | None = None
+    """The parameter of `command` that gets the text."""
+    choose: str | None = None
+    """The intent that chooses an option of a dialog, by `option` and `dialog_id`. Without it no
+    dialog is answered."""
+    dismiss: str | None = None
+    """The intent that closes a panel without options."""
+    answer: str | None = None
+    """The intent that answers a question with a line of text, in states with the metadata
+    `asked`."""
+    answer_param: str | None = None
+    """The parameter of `answer` that gets the line."""
+
+
 class Manifest(Struct, frozen=True, kw_only=True):
     """The `manifest.toml` of a plugin."""
 
@@ -92,6 +122,8 @@ class Manifest(Struct, frozen=True, kw_only=True):
     """The Lua file, relative to the manifest."""
     permissions: tuple[Permission, ...] = ()
     default_target: DefaultTarget | None = None
+    core: CoreIntents | UnsetType = UNSET
+    """For plugins of interactive agents, which telex's agent can then use like a model."""
 
 
 # The result of `classify`.

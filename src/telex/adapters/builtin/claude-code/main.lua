@@ -6,13 +6,19 @@
 
 local classifier = require("classifier")
 local drafts = require("drafts")
+local metadata = require("metadata")
 local intents = require("intents")
 local waits = require("waits")
 
 local plugin = {}
 
 function plugin.classify(ctx)
-  local answer = classifier.look(ctx)
+  local answer, scene = classifier.look(ctx)
+  local said, dialog = metadata.said(scene), metadata.dialog(scene)
+  if #said > 0 or dialog then
+    answer.metadata = answer.metadata or {}
+    answer.metadata.said, answer.metadata.dialog = #said > 0 and said or nil, dialog
+  end
   return answer
 end
 

@@ -39,6 +39,9 @@ end
 
 function extractors.options(scene, facts)
   facts.options = labels(scene)
+  if facts.options and not facts.dialog_id then
+    facts.dialog_id = hash.fnv1a("menu:" .. table.concat(facts.options, "\n"))
+  end
 end
 
 function extractors.login(scene, facts)
@@ -117,6 +120,7 @@ function extractors.permission(scene, facts, found)
   local ask = found.allow and asked_by_keys or found.call and asked_by_call or asked_by_menu
   local tool, summary = ask(scene, found)
   facts.permission = { tool = tool, summary = summary, options = labels(scene) }
+  facts.options = labels(scene)
   facts.dialog_id = hash.fnv1a("perm:" .. (tool or "") .. ":" .. (summary or ""))
 end
 
@@ -217,6 +221,79 @@ function extractors.error(scene, facts, found, wordings)
   local text = rows.folded(body(scene, found.words or 1, scene.floor)):gsub("\n", " ")
   local kind = wordings.words and wordings.words.kind
   facts.error = { kind = kind, retry_after_s = retry_after(text) }
+  facts.error_text = found.words and (scene.rows[found.words].said_text or scene.rows[found.words].text)
+end
+
+local function indented(row, left)
+  return string.rep(" ", math.max(0, row.indent - left)) .. row.text
+end
+
+-- The text of the lines, without blank lines around it; nil if there is none.
+local function joined(lines)
+  local text = table.concat(lines, "\n"):gsub("^\n+", ""):gsub("%s+$", "")
+  return text ~= "" and text or nil
+end
+
+-- The edge between the conversation of this turn and a dialog with a menu; nil without such a dialog.
+local function dialog_edge(scene)
+  for at = scene.echo + 1, scene.menu and scene.menu.options[1].row or 0 do
+    if EDGES[scene.rows[at].role] then
+      return at
+    end
+  end
+  return scene.menu and scene.echo or nil
+end
+
+-- The whole text of a dialog with a menu, for a person who has to answer it.
+function metadata.dialog(scene)
+  local edge, lines = dialog_edge(scene), {}
+  for at = edge and edge + 1 or math.huge, scene.last do
+    lines[#lines + 1] = indented(scene.rows[at], 1)
+  end
+  return joined(lines)
+end
+
+-- What the program said since the last typed text: a list of `{text}`, and of `{tool, summary, result}`
+-- for calls of tools. If the typed text has scrolled off the screen, the first one has `cut`.
+function metadata.said(scene)
+  local said, lines = {}, nil
+  local function begin(words)
+    local tool, summary = words:match("^(%u[%w_-]*)%s*%((.*)%)$")
+    lines = { tool and "" or words }
+    said[#said + 1] = { tool = tool, summary = summary, lines = lines }
+  end
+  local edge = dialog_edge(scene) or scene.floor + 1
+  for at = scene.echo + 1, math.min(edge, scene.marker or math.huge) - 1 do
+    local row = scene.rows[at]
+    if row.role == "bullet" then
+      begin(row.said_text)
+    elseif row.role == "result" then
+      if lines then
+        lines[#lines + 1] = row.said_text
+      else
+        begin(row.said_text)
+      end
+    elseif row.role == "text" and row.indent == 0 then
+      lines = nil
+    elseif not lines and scene.echo == 0 and #said == 0 and row.text ~= "" then
+      begin(indented(row, 2))
+      said[1].cut = true
+    elseif lines then -- the rows of a result begin behind its sign
+      lines[#lines + 1] = indented(row, said[#said].tool and 5 or 2)
+    end
+  end
+  local list = {}
+  for _, one in ipairs(said) do
+    local text = joined(one.lines)
+    list[#list + 1] = {
+      text = not one.tool and (text or "") or nil,
+      tool = one.tool,
+      summary = one.summary,
+      result = one.tool and text,
+      cut = one.cut,
+    }
+  end
+  return list
 end
 
 function metadata.extract(scene, rule, found, wordings)

@@ -9,7 +9,7 @@ local NOT_INTERRUPTED = {
   of = "turn",
   text = "said",
   match = "start",
-  any = { "interrupted" },
+  any = { "interrupted", "user rejected claude's plan" },
 }
 
 local turns = {}
