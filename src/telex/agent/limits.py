@@ -270,3 +270,6 @@ MCP_LOGIN_SECONDS: Final = 600
 AGENT_FILLED_CHARS: Final = 4 * MIB
 """characters: Arguments in all their places in a command. A pasted log fits, a thousand of them do
 not."""
+AGENT_ADAPTER_PROGRAMS: Final = 16
+"""programs: TUIs of one adapter that are used as a model: one for each thread, until the agent
+ends."""

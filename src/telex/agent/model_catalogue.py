@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from telex.agent.cores import ClosableCore
 from telex.agent.errors import NoSuchModel
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 BUILTIN: Final = "builtin"
 """The provider of the cores without a language model. They continue only runs of their own."""
+ADAPTER: Final = "adapter"
+"""The provider of the TUIs of other agents. They continue only runs of their own, and no other core
+continues theirs: an open question of such a run belongs to a dialog on its terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +103,12 @@ class ModelCatalogue:
         began = ModelName(settings.provider or BUILTIN, settings.model)
         current = await self.current(session_id, None)
         of_session = current if current.source == "session" else None
+        if began.provider == ADAPTER:
+            return await self._named(began)
         for choice in (of_session, await self._named(began), current):
-            if choice is not None and (choice.provider != BUILTIN or _is(choice, began)):
+            if choice is not None and (
+                choice.provider not in (BUILTIN, ADAPTER) or _is(choice, began)
+            ):
                 return choice
         return None
 
@@ -129,6 +137,11 @@ class ModelCatalogue:
         named = None if choice is None else ModelName(choice.provider, choice.name)
         value = None if named is None else msgspec.json.encode(named)
         await self._store.set_thread_member(session_id, "model", value)
+
+    async def close(self) -> None:
+        """End what the cores hold, after all runs have stopped."""
+        closing = [one.core.close() for one in self._choices if isinstance(one.core, ClosableCore)]
+        await asyncio.gather(*closing)
 
     async def _named(self, wanted: ModelName) -> ModelChoice | None:
         return next((choice for choice in await self.all() if _is(choice, wanted)), None)

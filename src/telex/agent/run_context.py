@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
+import shlex
 import time
 from dataclasses import replace
 from itertools import groupby
@@ -23,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Raw
 
+from telex.agent.command_runner import agent_environment
 from telex.agent.conversation import (
     message_text,
     result_message,
@@ -42,7 +45,7 @@ from telex.agent.messages import (
     ToolResultMessage,
     decode_message,
 )
-from telex.agent.permissions import in_line
+from telex.agent.permissions import Mode, Permission, PermissionRequest, in_line
 from telex.agent.permissions.confirmation import (
     AllowedCall,
     ConfirmQuestion,
@@ -51,6 +54,7 @@ from telex.agent.permissions.confirmation import (
     too_long,
 )
 from telex.agent.permissions.question_text import agent_title, escaped_lines
+from telex.agent.permissions.tool_rules import SHELL_ARGUMENT, SHELL_TOOL
 from telex.agent.protocol import REQUESTS, events
 from telex.agent.protocol.ui_requests import (
     CLIPBOARD,
@@ -80,6 +84,7 @@ if TYPE_CHECKING:
     from telex.agent.agent_run import AgentRun
     from telex.agent.feeds import RunFeed
     from telex.agent.messages import ImagePart, Message, ToolSpec
+    from telex.agent.permissions import Judgement
     from telex.agent.permissions.confirmation import CallOutcome
     from telex.agent.protocol.ui_requests import UiClipboardReadParams, UiClipboardReadResult
     from telex.agent.questions import Questions, UiAnswer
@@ -186,6 +191,10 @@ class RunContext:
         uis = [feed.connection.capabilities for feed in self._run.feeds]
         markdown = all(can.supports_markdown for can in uis)
         return await build_instructions(self._workspace, self.ui_context, markdown=markdown)
+
+    @property
+    def is_suspended(self) -> bool:
+        return self._run.suspended
 
     @property
     def has_steering(self) -> bool:
@@ -426,6 +435,26 @@ class RunContext:
             self._run.publish_todos(msgspec.to_builtins(context.todos.entries))
         return result
 
+    # Programs of a core.
+
+    @property
+    def cwd(self) -> str:
+        return os.fspath(self._context.cwd)
+
+    @property
+    def program_environment(self) -> Mapping[str, str]:
+        return agent_environment(self._context.environment, self._context.redactor)
+
+    async def judge_program(self, argv: Sequence[str]) -> Judgement:
+        permissions = self._workspace.confirmer.permissions
+        request = PermissionRequest(SHELL_TOOL, {SHELL_ARGUMENT: shlex.join(argv)}, self.cwd)
+        judged = await run_in_thread(lambda _: permissions.judge.judge(request))
+        unruled = judged.rule is None and permissions.mode is not Mode.FULL
+        if judged.decision is Permission.ALLOW and unruled:
+            # A command that only reads is allowed in the kernel's sandbox, and this has none.
+            return replace(judged, decision=Permission.ASK)
+        return judged
+
     # The person.
 
     def _clipboards(self) -> list[RunFeed]:
@@ -456,42 +485,68 @@ class RunContext:
         return read
 
     async def confirm(
-        self, title: str, message: str, *, data: Raw | None = None
+        self,
+        title: str,
+        message: str,
+        *,
+        data: Raw | None = None,
+        gone: asyncio.Future[None] | None = None,
     ) -> UiConfirmResult | None:
         params = UiConfirmRequestParams(
             agent_title(title), escaped_lines(message), allow_reason=True
         )
-        answer = await self._question(CONFIRM, params, data)
+        answer = await self._question(CONFIRM, params, data, gone)
         return answer if isinstance(answer, UiConfirmResult) else None
 
     async def prompt(
-        self, title: str, message: str, *, secret: bool = False, data: Raw | None = None
+        self,
+        title: str,
+        message: str,
+        *,
+        secret: bool = False,
+        data: Raw | None = None,
+        gone: asyncio.Future[None] | None = None,
     ) -> str | None:
         params = UiPromptRequestParams(agent_title(title), escaped_lines(message), secret=secret)
-        answer = await self._question(PROMPT, params, data)
+        answer = await self._question(PROMPT, params, data, gone)
         return answer.value if isinstance(answer, UiPromptResult) else None
 
     async def pick(
-        self, title: str, items: Sequence[PickItem], *, multi: bool = False, data: Raw | None = None
+        self,
+        title: str,
+        items: Sequence[PickItem],
+        *,
+        multi: bool = False,
+        data: Raw | None = None,
+        gone: asyncio.Future[None] | None = None,
     ) -> list[str]:
         escaped = [
             PickItem(item.id, in_line(item.label), _escaped_or_none(item.detail)) for item in items
         ]
         params = UiPickRequestParams(agent_title(title), escaped, multi=multi)
-        answer = await self._question(PICK, params, data)
+        answer = await self._question(PICK, params, data, gone)
         return _chosen(params, answer) if isinstance(answer, UiPickResult) else []
 
-    async def _question(self, method: str, params: msgspec.Struct, data: Raw | None) -> Any:
+    async def _question(
+        self,
+        method: str,
+        params: msgspec.Struct,
+        data: Raw | None,
+        gone: asyncio.Future[None] | None,
+    ) -> Any:
         """Ask the person. The question is stored as a call, and its answer as the result."""
         call = ToolCallPart(new_id(), method, Raw(msgspec.json.encode(params)))
         async with self._stepping:
             self._run.check()
             await self._store_message(self._saying(call, data))
-            return await self._ask_person(call)
+            return await self._ask_person(call, gone)
 
-    async def _ask_person(self, call: ToolCallPart) -> Any:
+    async def _ask_person(
+        self, call: ToolCallPart, gone: asyncio.Future[None] | None = None
+    ) -> Any:
         params = msgspec.json.decode(call.arguments, type=REQUESTS[call.name][0])
-        answer = await self._ask(call.name, params, b"", call.id, self._pending.pop(call.id, None))
+        asking = self._ask(call.name, params, b"", call.id, self._pending.pop(call.id, None))
+        answer = await (asking if gone is None else _unless_gone(asking, gone))
         value = None if answer is None else answer.value
         await self._store_message(_answer_message(call.id, params, value))
         return value
@@ -511,6 +566,21 @@ class RunContext:
         answer = await self._questions.ask_run(self._run, method, encoded, digest, call_id, stored)
         self._run.check()
         return answer
+
+
+async def _unless_gone(
+    asking: Coroutine[Any, Any, UiAnswer | None], gone: asyncio.Future[None]
+) -> UiAnswer | None:
+    """Return the answer; None if what was asked about is gone before."""
+    answer = asyncio.create_task(asking)
+    either: set[asyncio.Future[Any]] = {answer, gone}
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        return answer.result() if answer.done() else None
+    finally:
+        if not answer.done():
+            answer.cancel()
+            await asyncio.wait({answer})
 
 
 class _Turn:

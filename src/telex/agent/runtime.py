@@ -391,5 +391,6 @@ class AgentRuntime:
         stays open. Idempotent."""
         self.questions.suspending = True
         await asyncio.gather(*(run.suspend() for run in self.runs.values()))
+        await self.models.close()
         await self.terminals.close()
         await self.store.close()

@@ -13,26 +13,29 @@ its result. After a restart the runtime finishes the calls that had no result, a
 the conversation up to there: the same core, or that of another model. So a core begins by looking
 at the messages of its run (`CoreContext.run_messages`), and continues after them.
 
-    builtin    no language model: executes plain commands
-    scripted   plays a file of steps, for tests and demos
-    model      a language model that calls tools until it has its answer
+    builtin       no language model: executes plain commands
+    scripted      plays a file of steps, for tests and demos
+    model         a language model that calls tools until it has its answer
+    adapter_core  the TUI of another agent, in a terminal that an adapter drives
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from telex.agent.messages import AssistantMessage
 from telex.agent.messages import TextDelta as TextDelta
 from telex.agent.protocol.events import AgentEvent
 
 if TYPE_CHECKING:
+    from asyncio import Future
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from msgspec import Raw
 
     from telex.agent.messages import Message, ToolResultMessage, ToolSpec
+    from telex.agent.permissions import Judgement
     from telex.agent.protocol.runs import LlmCall
     from telex.agent.protocol.sessions import ModelDetails
     from telex.agent.protocol.ui_requests import PickItem, UiConfirmResult
@@ -141,21 +144,60 @@ class CoreContext(Protocol):
         ...
 
     async def confirm(
-        self, title: str, message: str, *, data: Raw | None = None
+        self,
+        title: str,
+        message: str,
+        *,
+        data: Raw | None = None,
+        gone: Future[None] | None = None,
     ) -> UiConfirmResult | None:
-        """Ask a yes-or-no question. None, which counts as no, if no UI can be asked."""
+        """Ask a yes-or-no question. None, which counts as no, if no UI can be asked.
+
+        When `gone` of a question is done, what it is about is gone: it is withdrawn, unanswered."""
         ...
 
     async def prompt(
-        self, title: str, message: str, *, secret: bool = False, data: Raw | None = None
+        self,
+        title: str,
+        message: str,
+        *,
+        secret: bool = False,
+        data: Raw | None = None,
+        gone: Future[None] | None = None,
     ) -> str | None:
         """Ask for a line of text. None if no UI answers."""
         ...
 
     async def pick(
-        self, title: str, items: Sequence[PickItem], *, multi: bool = False, data: Raw | None = None
+        self,
+        title: str,
+        items: Sequence[PickItem],
+        *,
+        multi: bool = False,
+        data: Raw | None = None,
+        gone: Future[None] | None = None,
     ) -> list[str]:
         """Ask for a choice; return the ids of the chosen items. Empty if no UI answers."""
+        ...
+
+    @property
+    def cwd(self) -> str:
+        """The directory of the workspace, in which programs start."""
+        ...
+
+    @property
+    def program_environment(self) -> Mapping[str, str]:
+        """The variables of a program that a core starts: those of the person, without secrets."""
+        ...
+
+    async def judge_program(self, argv: Sequence[str]) -> Judgement:
+        """Judge the start of a program that the person uses on a terminal. It is judged as the
+        shell command that would start it, and without a rule for it the person is asked."""
+        ...
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether the run is stopped because its runtime ends, and is resumed in the next one."""
         ...
 
     async def steered(self) -> str | None:
@@ -190,4 +232,13 @@ class Core(Protocol):
 
     def run(self, asked: RunInput, context: CoreContext) -> AsyncIterator[CoreOutput]:
         """Run one turn. The run ends when the core yields its answer or `final`, or stops."""
+        ...
+
+
+@runtime_checkable
+class ClosableCore(Core, Protocol):
+    """A core that holds something beyond its runs."""
+
+    async def close(self) -> None:
+        """End what the core holds. The runtime calls this once, after all runs have stopped."""
         ...
