@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -53,6 +54,7 @@ def test_models_are_listed_with_the_reason(telex: Run, config_file: Path) -> Non
         "  anthropic  claude-sonnet-5  (messages, https://api.anthropic.com/v1, key from ANTHROPIC_API_KEY)",
         "      ANTHROPIC_API_KEY is set",
         "  openrouter: OPENROUTER_API_KEY is not set",
+        "  claude-code: there is no program claude on PATH",
     ]
     as_json = telex("agent", "models", "--json", MINE=CANARY)
     found = json.loads(as_json.stdout)
@@ -61,6 +63,24 @@ def test_models_are_listed_with_the_reason(telex: Run, config_file: Path) -> Non
         ("openai", False, "MINE"),
     ]
     assert CANARY not in listed.stdout + listed.stderr + as_json.stdout + as_json.stderr
+
+
+def test_the_tui_of_another_agent_is_a_model_where_its_program_is_installed(
+    telex: Run, config_file: Path, tmp_path: Path
+) -> None:
+    program = tmp_path / "claude"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    config_file.write_text(config_file.read_text().replace('"work"', '"claude-code"', 1))
+    listed = telex("agent", "models", PATH=path)
+    assert f"* claude-code  (adapter, {program})" in listed.stdout.splitlines()
+    (one,) = json.loads(telex("agent", "models", "--json", PATH=path).stdout)["adapters"]
+    assert (one["name"], one["default"], one["program"]) == ("claude-code", True, str(program))
+    program.unlink()
+    ran = telex("agent", "exec", "hello", PATH=path)
+    assert ran.returncode != 0
+    assert "claude-code cannot be used: there is no program claude on PATH" in ran.stderr
 
 
 def test_a_key_is_stored_and_forgotten_and_never_shown(

@@ -180,6 +180,11 @@ def find_plugin(name: str, places: Places) -> LuaPlugin:
         raise PluginNotFound("; ".join([str(unknown), *problems])) from None
 
 
+def known_plugins(places: Places) -> tuple[LuaPlugin, ...]:
+    """Read the builtin and the installed plugins, without those that cannot be used."""
+    return _known(places)[0].all()
+
+
 def is_path(name: str) -> bool:
     """Return whether this is a path, and not a name."""
     return "/" in name or name in {".", "..", MANIFEST}

@@ -14,7 +14,9 @@ import msgspec
 
 from telex.agent.agent_context import AgentContext
 from telex.agent.content_store import ContentStore
+from telex.agent.cores.adapter_core import AdapterCore
 from telex.agent.cores.builtin import BuiltinCore
+from telex.agent.cores.found_adapters import find_adapters
 from telex.agent.cores.model import ModelCore, RunBounds
 from telex.agent.cores.scripted import read_script
 from telex.agent.images import image_loader
@@ -24,7 +26,7 @@ from telex.agent.limits import (
     AGENT_UNDO_BYTES,
     MODEL_ATTEMPTS,
 )
-from telex.agent.model_catalogue import BUILTIN, ModelCatalogue, ModelChoice
+from telex.agent.model_catalogue import ADAPTER, BUILTIN, ModelCatalogue, ModelChoice
 from telex.agent.models.model_keys import KeyFile
 from telex.agent.models.model_registry import ModelRegistry, RegisteredModel
 from telex.agent.permissions import InvalidRule, Mode, RuleLayer, rules_from_tables
@@ -126,6 +128,7 @@ async def served_agent(
     found = places.find()
     store = Store(found.database)
     answers = RememberedAnswers(store)
+    terminals = terminals or TerminalServer(connect_server)
     async with AsyncExitStack() as plugins:
         making = _Making(wanted, found, answers, plugins, config)
         workspaces = Workspaces(wanted.policy, answers, making.make)
@@ -133,9 +136,9 @@ async def served_agent(
             AgentRuntime(
                 store,
                 workspaces,
-                _models(wanted, found, store, config, plugins),
+                _models(wanted, found, store, config, plugins, terminals),
                 diagnostics=wanted.diagnostics,
-                terminals=terminals or TerminalServer(connect_server),
+                terminals=terminals,
             )
         )
         try:
@@ -287,19 +290,38 @@ def warn_about_confinement(seen: Path, mode: Mode, kernel: Kernel | None = None)
 
 
 def _models(
-    wanted: Wanted, found: Places, store: Store, config: Config | None, closing: AsyncExitStack
+    wanted: Wanted,
+    found: Places,
+    store: Store,
+    config: Config | None,
+    closing: AsyncExitStack,
+    terminals: TerminalServer,
 ) -> ModelCatalogue:
-    """The script, the language models and the builtin core. The models are looked for when the
-    first run begins."""
+    """The script, the language models, the builtin core and the TUIs of other agents. The models
+    are looked for when the first run begins."""
     script = None if wanted.script is None else read_script(wanted.script)
     settings = (config or load(found, directory=wanted.cwd, flags=wanted.flags)).settings
 
     async def discover() -> list[ModelChoice]:
         builtin: list[Core] = [BuiltinCore()] if script is None else [script, BuiltinCore()]
         choices = [ModelChoice(BUILTIN, core) for core in builtin]
-        if script is not None or settings.agent.model == BUILTIN:
-            return choices
-        return [*await _language_models(wanted, found, settings, closing), *choices]
+        adapters = await run_in_thread(lambda _: find_adapters(found, os.environ.get("PATH")))
+        tuis = [
+            ModelChoice(ADAPTER, AdapterCore(one.manifest, terminals))
+            for one in adapters
+            if one.path is not None
+        ]
+        name = settings.agent.model
+        if script is not None or name == BUILTIN:
+            return [*choices, *tuis]
+        if name and name not in settings.models:
+            for one in adapters:
+                if one.manifest.name == name and one.path is None:
+                    raise WrongValue(f"agent.model: {name} cannot be used: {one.why}")
+            if chosen := [tui for tui in tuis if tui.name == name]:
+                others = [tui for tui in tuis if tui.name != name]
+                return [*chosen, *choices, *others]
+        return [*await _language_models(wanted, found, settings, closing), *choices, *tuis]
 
     return ModelCatalogue(store, discover, lambda: KeyFile(found.keys).remove())
 

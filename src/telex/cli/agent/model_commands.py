@@ -12,6 +12,7 @@ import click
 from telex.cli.console import say, warn
 
 if TYPE_CHECKING:
+    from telex.agent.cores.found_adapters import FoundAdapter
     from telex.agent.models.model_registry import Findings, FoundModel, ModelRegistry
     from telex.cli.agent.composition import Wanted
 
@@ -25,12 +26,14 @@ Models are found in this order:
   3. without tables of your own: Ollama, llama.cpp, vLLM and LM Studio on this machine,
      if they answer
 
-The agent uses `agent.model` of the configuration, else the first.
+The agent uses `agent.model` of the configuration, else the first. `agent.model` may also be the
+name of an adapter of another agent's TUI, such as claude-code, whose program is installed.
 
 \b
 With --json, one object:
   models   each with name, provider, dialect, base_url, model, why, key (where it comes from),
            context_window; default is true for the one that the agent uses
+  adapters each with name, program (null if it is not installed), why, and default as above
   missing  each with provider and why
 """
 
@@ -49,26 +52,33 @@ read from standard input, and not shown; it is never an argument, which others c
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a list.")
 @click.pass_obj
 def models_command(wanted: Wanted, as_json: bool) -> None:
+    from telex.agent.cores.found_adapters import find_adapters
     from telex.agent.models.model_registry import ModelRegistry
     from telex.cli.event_loop import run
     from telex.config import places
 
     settings = wanted.load().settings
     registry = ModelRegistry(settings.models, places.find().keys)
-    run(_print_models(registry, settings.agent.model, as_json))
+    adapters = find_adapters(places.find(), os.environ.get("PATH"))
+    run(_print_models(registry, adapters, settings.agent.model, as_json))
 
 
-async def _print_models(registry: ModelRegistry, wanted: str, as_json: bool) -> None:
+async def _print_models(
+    registry: ModelRegistry, adapters: list[FoundAdapter], wanted: str, as_json: bool
+) -> None:
     try:
         found = await registry.find()
     finally:
         await registry.aclose()
+    installed = [one for one in adapters if one.path is not None]
     names = [one.name for one in found.models]
+    if wanted not in names:
+        names += [one.manifest.name for one in installed if one.manifest.name == wanted]
     used = wanted if wanted in names else next(iter(names if not wanted else ()), None)
     if wanted and wanted not in names:
         warn(f"agent.model is {wanted}, and there is no such model")
     if as_json:
-        say(json.dumps(_object(found, used), indent=2))
+        say(json.dumps(_object(found, adapters, used), indent=2))
         return
     for one in found.models:
         mark = "*" if one.name == used else " "
@@ -77,8 +87,15 @@ async def _print_models(registry: ModelRegistry, wanted: str, as_json: bool) -> 
         say(f"      {one.why}")
     if not found.models:
         say("No model was found. The agent can execute plain commands only.")
+    for tui in installed:
+        mark = "*" if tui.manifest.name == used else " "
+        say(f"{mark} {tui.manifest.name}  (adapter, {tui.path})")
+        say(f"      {tui.why}")
     for missing in found.missing:
         say(f"  {missing.provider}: {missing.why}")
+    for tui in adapters:
+        if tui.path is None:
+            say(f"  {tui.manifest.name}: {tui.why}")
     if not found.models:
         say("Set a key, start a local server, or see docs/tutorial/use-a-language-model.md")
 
@@ -91,7 +108,7 @@ def _without_key(one: FoundModel) -> str:
     return f"no key: telex agent login {one.name}" if needs else "no key"
 
 
-def _object(found: Findings, used: str | None) -> dict[str, Any]:
+def _object(found: Findings, adapters: list[FoundAdapter], used: str | None) -> dict[str, Any]:
     return {
         "models": [
             {
@@ -106,6 +123,15 @@ def _object(found: Findings, used: str | None) -> dict[str, Any]:
                 "context_window": one.details.context_window,
             }
             for one in found.models
+        ],
+        "adapters": [
+            {
+                "name": one.manifest.name,
+                "default": one.manifest.name == used,
+                "program": one.path,
+                "why": one.why,
+            }
+            for one in adapters
         ],
         "missing": [{"provider": one.provider, "why": one.why} for one in found.missing],
     }
