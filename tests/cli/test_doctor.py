@@ -263,7 +263,7 @@ def test_development_dependencies_are_not_offered() -> None:
     lines = [f'{line}; extra == "{extra}"' for extra, wanted in extras.items() for line in wanted]
     section = libraries(lines, lambda name: None)
     offered = {finding.name for finding in section.findings[1:]}
-    assert offered == {"uvloop"}, "the rest is for the tests and the benchmarks"
+    assert offered == {"mcp", "uvloop"}, "the rest is for the tests and the benchmarks"
     assert section.facts.keys() == offered
 
 
