@@ -171,7 +171,7 @@ class _Server:
     def close(self) -> None:
         if self.process and self.socket:
             self.socket.close()
-            self.process.wait(30)
+            self.process.wait(60)
 
     def _start(self) -> socket.socket:
         environ = {

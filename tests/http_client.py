@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from telex.rpc.channel import Channel
 
 
-CONNECT_SECONDS: Final = 10.0
+CONNECT_SECONDS: Final = 60.0
 SILENCE_SECONDS: Final = 45.0
 """An event stream that is silent this long is dead: the server sends something every 15 s."""
 _REFUSAL_BYTES: Final = 4 * 1024

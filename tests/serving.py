@@ -26,11 +26,11 @@ class Serve:
 
     def end(self) -> None:
         self.process.terminate()
-        self.process.wait(30)
+        self.process.wait(60)
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(30)
+        self.process.wait(60)
 
 
 @contextlib.contextmanager
@@ -49,7 +49,7 @@ def telex_child(environ: dict[str, str], work: Path, *args: str) -> Iterator[sub
             yield child
         finally:
             child.terminate()
-            child.wait(30)
+            child.wait(60)
 
 
 @contextlib.contextmanager
@@ -70,7 +70,7 @@ def serving(directory: Path, socket: str = "", **env: str) -> Iterator[Serve]:
             yield Serve(process, f"unix:{socket}", told["http"], told["token"])
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(60)
 
 
 def _told(stderr: IO[str]) -> dict[str, str]:

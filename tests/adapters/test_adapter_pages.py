@@ -63,7 +63,7 @@ def shell(environ: dict[str, str], tmp_path: Path) -> Shell:
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
             text=True,
-            timeout=30,
+            timeout=60,
             check=False,
         )
         return done.stdout
@@ -137,7 +137,7 @@ def test_the_readme_example_of_adapters_works(environ: dict[str, str], tmp_path:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     assert (done.stdout, done.stderr) == (f"{printed}\n", "")

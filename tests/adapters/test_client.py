@@ -450,7 +450,7 @@ def test_a_turn_in_another_thread_ends_with_the_block(tmp_path: Path) -> None:
         thread = threading.Thread(target=turning)
         thread.start()
         chatty.wait("wait_text_matcher", text="did x")
-    thread.join(30)
+    thread.join(60)
     assert len(told) == 1
 
 

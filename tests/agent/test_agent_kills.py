@@ -132,7 +132,7 @@ def model(home: Path) -> Iterator[None]:
     thread = threading.Thread(target=loop.run_until_complete, args=(serving(),))
     thread.start()
     try:
-        assert started.wait(30)
+        assert started.wait(60)
         home.mkdir(mode=0o700)
         (home / "config.toml").write_text(fix_a_bug.configuration(urls[0]))
         yield

@@ -117,7 +117,7 @@ async def test_a_run_ends_only_after_its_events_are_stored(
 
     def slow(*given: Any) -> int:
         reached.set()
-        go_on.wait(30)
+        go_on.wait(60)
         return append(*given)
 
     monkeypatch.setattr(transactions, "append_event", slow)

@@ -287,7 +287,7 @@ async def test_servers_of_a_workspace_that_nobody_has_any_more_are_ended(tmp_pat
     assert keeper is not None
     del source
     gc.collect()
-    await asyncio.wait({keeper}, timeout=30)
+    await asyncio.wait({keeper}, timeout=60)
     assert keeper.done()
     await sources.close()
 
@@ -732,7 +732,7 @@ async def test_a_login_is_needed_given_in_the_browser_kept_private_and_renewed(
 async def until_kept_no_more(server: McpSupervisor) -> None:
     keeper = server._keeper
     assert keeper is not None
-    await asyncio.wait({keeper}, timeout=30)
+    await asyncio.wait({keeper}, timeout=60)
 
 
 async def test_a_configured_token_that_is_refused_is_an_error(tmp_path: Path) -> None:

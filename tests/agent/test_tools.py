@@ -586,7 +586,7 @@ async def test_a_cancellation_signals_its_thread_and_waits_for_it() -> None:
 
     def work(unwanted: threading.Event) -> None:
         begun.set()
-        done.append(unwanted.wait(30))
+        done.append(unwanted.wait(60))
 
     task = asyncio.ensure_future(run_in_thread(work))
     await asyncio.to_thread(begun.wait)

@@ -580,7 +580,7 @@ def test_a_wait_in_another_thread_ends_with_the_block() -> None:
         thread = threading.Thread(target=waiting)
         thread.start()
         term.type("x")
-    thread.join(30)
+    thread.join(60)
     assert len(told) == 1
 
 
@@ -652,7 +652,7 @@ except KeyboardInterrupt:
         assert child.stdout.readline() == "interrupted []\n"
         assert not alive(pid), "the program is ended before the block is left"
         child.stdin.close()
-        assert child.wait(30) == 0
+        assert child.wait(60) == 0
 
 
 # Its shape.
@@ -986,7 +986,7 @@ def test_a_task_that_ignores_its_cancellation_does_not_block_the_end_of_the_bloc
     with pytest.warns(RuntimeWarning, match="ignores its cancellation"):
         opened.close()
     released.set()
-    opened._thread.join(20)
+    opened._thread.join(60)
 
 
 # Waits for what is not a text.

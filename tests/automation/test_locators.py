@@ -308,7 +308,7 @@ def test_a_click_waits_for_its_target() -> None:
         click = beside.submit(term.find("Save").click)
         assert not click.done()
         term.type("x")
-        click.result(30)
+        click.result(60)
         term.wait(re.compile(r"<\s+0\s+;\s+6\s+;\s+3\s+M"))
 
 

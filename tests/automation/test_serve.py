@@ -40,7 +40,7 @@ def piped(
 ) -> subprocess.CompletedProcess[bytes]:
     """The server with all its input given at once, until its end."""
     return subprocess.run(
-        [*SERVE, *options], input=script, capture_output=True, env=environ, timeout=25, check=False
+        [*SERVE, *options], input=script, capture_output=True, env=environ, timeout=60, check=False
     )
 
 

@@ -91,7 +91,7 @@ def test_a_question_survives_the_runtimes_kill_and_is_answered_in_the_next_one(
         say(child, HELLO, start("run touch done"))
         question = hear_until(child, "ui.confirm.request")
         child.send_signal(signal.SIGKILL)
-        child.wait(30)
+        child.wait(60)
     with agent(environ, work) as child:
         attach = {"run_id": question["params"]["run_id"]}
         say(child, HELLO, {"jsonrpc": "2.0", "id": "2", "method": "run.attach", "params": attach})
@@ -118,7 +118,7 @@ def test_the_socket_serves_several_uis_and_a_signal_ends_it(
                 answer = json.loads(ui.makefile().readline())
                 assert answer["result"]["server"]["name"] == "telex-agent"
         child.send_signal(signal.SIGTERM)
-        assert child.wait(30) == 0
+        assert child.wait(60) == 0
         assert not (work / "a.sock").exists()
 
 
@@ -137,7 +137,7 @@ def test_pending_requests_get_an_error_when_the_runtime_ends(
         assert answer["error"]["code"] == -32000
         assert answer["error"]["data"] == {"kind": "server_ending"}
         assert "server is shutting down" in answer["error"]["message"]
-        assert child.wait(10) == 0
+        assert child.wait(60) == 0
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -402,7 +402,7 @@ def test_an_interrupt_cancels_the_run(environ: dict[str, str], work: Path) -> No
         hear_until(child, "agent.event")
         child.send_signal(signal.SIGINT)
         assert hear_until(child, "run.status")["params"]["status"] == "cancelled"
-        assert child.wait(30) == 130
+        assert child.wait(60) == 130
 
 
 def test_stored_sessions_can_be_exported_verified_and_imported(here: Here, work: Path) -> None:

@@ -187,5 +187,5 @@ def test_ctrl_c_ends_a_wait_quietly(
         assert child.stderr
         assert "session.wait" in child.stderr.readline(), "it has asked"
         os.kill(child.pid, signal.SIGINT)
-        assert child.wait(30) == 130
+        assert child.wait(60) == 130
         assert "Traceback" not in child.stderr.read()

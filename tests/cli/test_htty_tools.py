@@ -60,7 +60,7 @@ def bridge(
             yield child.stdout.readline().strip(), child
         finally:
             child.terminate()
-            child.wait(20)
+            child.wait(60)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         assert re.fullmatch(r"http://127\.0\.0\.1:[1-9][0-9]*/", address)
         yield address
         child.send_signal(signal.SIGINT)
-        assert child.wait(20) == 0
+        assert child.wait(60) == 0
         assert child.stderr
         assert child.stderr.read() == ""
 
@@ -119,7 +119,7 @@ def test_curl_may_read_slowly_while_the_command_waits(
         # Meanwhile others are served as if nobody were slow.
         assert ran(*argv[:-1], f"{url}hello") == "a few words"
         assert first + slow.stdout.read() == content(size)
-        assert slow.wait(20) == 0
+        assert slow.wait(60) == 0
 
 
 def test_nghttp_speaks_with_it(url: str, program: Find) -> None:

@@ -204,7 +204,7 @@ def test_ctrl_c_cancels_the_command_and_ends_the_plugin(
             assert "[worker] waiting\n" in iter(child.stderr.readline, "")
             child.send_signal(signal.SIGINT)
             rest = child.stderr.read()
-            assert child.wait(30) == 130
+            assert child.wait(60) == 130
         finally:
             child.kill()
     assert "[worker] $/cancelRequest\n" in rest

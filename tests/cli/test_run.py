@@ -135,7 +135,7 @@ def test_run_ends_quietly_when_the_reader_closes_the_pipe(environ: dict[str, str
         assert child.stdout.read(4) == b"y\ny\n"
         child.stdout.close()
         assert child.stderr.read() == b""
-        assert child.wait(20) == 128 + signal.SIGPIPE
+        assert child.wait(60) == 128 + signal.SIGPIPE
 
 
 def test_a_program_that_stops_when_it_is_ended_does_not_stop_us(environ: dict[str, str]) -> None:
@@ -156,7 +156,7 @@ def test_a_program_that_stops_when_it_is_ended_does_not_stop_us(environ: dict[st
         child.kill()
         assert seen is not None
         assert seen.si_code == os.CLD_EXITED
-        assert child.wait(20) == 128 + signal.SIGTERM
+        assert child.wait(60) == 128 + signal.SIGTERM
 
 
 def test_the_pipes_it_was_given_stay_blocking(environ: dict[str, str]) -> None:

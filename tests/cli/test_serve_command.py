@@ -70,7 +70,7 @@ def test_the_socket_without_a_path_is_where_clients_look_first(
         assert mode & 0o777 == 0o600
         assert json.loads(telex("call", "session.list").stdout) == {"sessions": []}
         child.send_signal(signal.SIGTERM)
-        assert child.wait(30) == 0
+        assert child.wait(60) == 0
         assert not (work / path[1]).exists()
 
 

@@ -246,7 +246,7 @@ def test_ctrl_c_ends_it_and_the_program(environ: dict[str, str], work: Path) -> 
     ) as child:
         pid = fifo.read_text().strip()
         child.send_signal(signal.SIGINT)
-        assert child.wait(30) == 130
+        assert child.wait(60) == 130
         assert child.stderr
         assert child.stderr.read() == ""
     assert not any(process.alive for process in proc.ps_rows("-p", pid))

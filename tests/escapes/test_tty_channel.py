@@ -76,7 +76,7 @@ async def test_a_partly_sent_frame_is_finished_and_no_other_is_begun() -> None:
         shown = threading.Thread(target=show)
         shown.start()
         channel.finish()
-        shown.join(30)
+        shown.join(60)
         assert seen == whole
         channel.finish()
         assert channel.unsent == len(whole)

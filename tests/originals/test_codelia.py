@@ -72,7 +72,7 @@ async def test_codelias_tui_chats_asks_resumes_and_signs_out(
     assert (work / "unasked").exists(), "full-access asks nobody"
     command = [sys.executable, "-m", "telex", "agent", "sessions"]
     ran = subprocess.run(
-        command, env={**os.environ, **env}, capture_output=True, text=True, check=True, timeout=30
+        command, env={**os.environ, **env}, capture_output=True, text=True, check=True, timeout=60
     )
     stored = ran.stdout.splitlines()
     assert [row.split(maxsplit=3)[3] for row in stored] == ["run touch unasked", "run touch made"]

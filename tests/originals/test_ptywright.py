@@ -33,7 +33,7 @@ def answers(argv: list[str], home: Path, asked: list[dict[str, Any]]) -> list[di
             server.stdin.write(json.dumps(request) + "\n")
             server.stdin.flush()
             told.append(json.loads(server.stdout.readline()))
-        rest, _ = server.communicate(json.dumps(asked[-1]), timeout=30)
+        rest, _ = server.communicate(json.dumps(asked[-1]), timeout=60)
     return [*told, json.loads(rest)]
 
 

@@ -443,7 +443,7 @@ async def test_a_raw_recording_has_the_page_and_a_plain_one_the_screen(tmp_path:
         [*TELEX, "htty", "dump", str(tmp_path / "2.cast")],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
     )
     assert "GET / -> 200" in dumped.stdout, dumped
     assert dumped.returncode == 0

@@ -310,7 +310,7 @@ def test_a_signal_ends_the_plugin_and_not_the_shim(tmp_path: Path) -> None:
         assert child.stdout is not None
         assert int(child.stdout.readline()) == child.pid
         child.terminate()
-        assert child.wait(20) == -signal.SIGTERM
+        assert child.wait(60) == -signal.SIGTERM
 
 
 @with_landlock

@@ -262,7 +262,7 @@ def work(m):
     if "crash" in given:
         os._exit(3)
     if "meet" in given:  # as many have to come as it says, at the same time
-        barriers.setdefault(given["meet"], threading.Barrier(given["meet"])).wait(20)
+        barriers.setdefault(given["meet"], threading.Barrier(given["meet"])).wait(60)
     if "fail" in given:
         answer(id=m["id"], error={"code": -32005, "message": given["fail"]})
     else:

@@ -21,7 +21,7 @@ class Slow:
 begun = threading.Event()
 sys.meta_path.insert(0, Slow())
 threading.Thread(target=load_module, args=("telex.terminal.session",), daemon=True).start()
-begun.wait(30)
+begun.wait(60)
 """
 
 

@@ -373,4 +373,4 @@ def test_only_png_needs_pillow() -> None:
         "[draw(s, kind) for kind in ('text', 'ansi', 'svg', 'html')]\n"
         "assert 'PIL' not in sys.modules; draw(s, 'png'); assert 'PIL' in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

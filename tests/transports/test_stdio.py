@@ -57,7 +57,7 @@ class Program:
         return [sys.executable, "-c", source, framing, self.loop]
 
     def run(self, framing: str = "ndjson", **streams: Any) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(self.command(framing), check=True, timeout=30, **streams)
+        return subprocess.run(self.command(framing), check=True, timeout=60, **streams)
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
@@ -115,7 +115,7 @@ def test_output_to_a_full_disk_ends_the_channel_and_not_the_program(server: Prog
             input=line(1, "later"),
             stdout=full,
             stderr=subprocess.PIPE,
-            timeout=30,
+            timeout=60,
             check=False,
         )
     assert b"Traceback" not in done.stderr
@@ -129,7 +129,7 @@ def test_a_reader_that_closes_ends_the_channel(server: Program) -> None:
     assert process.stdin is not None
     process.stdin.write(line(1, "later"))
     process.stdin.flush()
-    process.wait(timeout=30)
+    process.wait(timeout=60)
     process.stdin.close()
 
 
@@ -142,7 +142,7 @@ def test_a_terminal_is_left_in_blocking_mode(server: Program) -> None:
         while b'"result":1' not in seen:
             seen += os.read(master, 4096)
         os.write(master, b"\x04")
-        process.wait(timeout=30)
+        process.wait(timeout=60)
         assert os.get_blocking(slave)
     finally:
         os.close(master)
@@ -162,7 +162,7 @@ def test_a_request_typed_at_a_terminal_is_answered_there(server: Program) -> Non
                 terminal.write(line(number, "later"))
                 assert answers(_read_line(terminal)) == {number: number}
             terminal.write(b"\x04")
-            assert process.wait(30) == 0
+            assert process.wait(60) == 0
 
 
 def _read_line(terminal: BinaryIO) -> bytes:
