@@ -12,7 +12,7 @@ from benchmarks.figures import Row, minutes
 
 PARTS = {
     "wire": 10,
-    "redaction": 15,
+    "redaction": 20,
     "rpc": 20,
     "processes": 10,
     "terminal": 60,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import re
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,6 +30,7 @@ def run() -> list[Row]:
         ("ANSI-heavy", streams.ansi(streams.MEGABYTE).decode(), ""),
         ("dense secrets", _secrets(streams.MEGABYTE), ""),
         ("Python source", _source(streams.MEGABYTE), ""),
+        ("standard library", _standard_library(streams.MEGABYTE), ""),
     ]:
         naive = _megabytes(_naive, text, runs=1)
         whole = _megabytes(Redactor().redact, text)
@@ -72,6 +74,13 @@ def _source(size: int) -> str:
     """Python files of telex: labels everywhere, and next to no secrets."""
     package = Path(telex.__file__).parent
     files = (path.read_text("utf-8") for path in sorted(package.rglob("*.py")))
+    return "".join(files)[:size]
+
+
+def _standard_library(size: int) -> str:
+    """Python files of others: fewer labels than in telex, which writes about secrets."""
+    folder = Path(sysconfig.get_path("stdlib"))
+    files = (path.read_text("utf-8") for path in sorted(folder.glob("*.py")))
     return "".join(files)[:size]
 
 
