@@ -168,6 +168,10 @@ async def connected(path: Path) -> Wire:
     return Wire(*await asyncio.open_unix_connection(path, limit=wire_limits.LINE_BYTES))
 
 
+KEPT = 64 * wire_limits.KIB
+"""The characters of a transcript that a flood overtakes."""
+
+
 @pytest.mark.counted
 async def test_slow_and_vanished_clients_beside_floods_harm_no_other_client(
     counted: Callable[[int, int], int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -188,7 +192,8 @@ async def test_slow_and_vanished_clients_beside_floods_harm_no_other_client(
         await stack.enter_async_context(unix.listen(path, converse))
         good = await connected(path)
         for _ in range(floods):
-            await good.call("session.create", program="yes", args=["all work and no play"])
+            flood = {"program": "yes", "args": ["all work and no play"]}
+            await good.call("session.create", **flood, transcript_max_chars=KEPT)
         mine = (await good.call("session.create", program="cat"))["session"]
 
         slow, attached, vanishing = [await connected(path) for _ in range(3)]
@@ -200,21 +205,28 @@ async def test_slow_and_vanished_clients_beside_floods_harm_no_other_client(
             await vanishing.told()
         vanishing.vanish()
 
-        before = _resident()
-        for number in range(rounds):
+        transcripts = [service._sessions.find(f"s{n + 1}").transcript for n in range(floods)]
+        before, begun = _resident(), None
+        for number in itertools.count():
+            if begun is None and _unsent(service) >= limits.OUTBOUND_BYTES:
+                begun = [transcript.cursor for transcript in transcripts]
+            overtaken = begun is not None and all(
+                transcript.cursor > cursor + KEPT
+                for transcript, cursor in zip(transcripts, begun, strict=True)
+            )
+            if number >= rounds and overtaken:
+                break
             mark = await _sent(good, mine, f"round {number}")
             found = await good.call(
                 "session.wait",
                 session=mine,
                 matcher={"type": "screen_regex", "value": f"(?m)^round {number}$", "since": mark},
-                timeout_ms=10_000,
+                timeout_ms=60_000,
                 cells="none",
             )
             assert found["matched"]
         grown = _resident() - before
-        held = max(
-            [connection.peer._channel.unsent for connection in service._connections.values()]  # type: ignore[union-attr]
-        )
+        held = _unsent(service)
         # Now the slow one reads, and is told what it missed.
         async with asyncio.timeout(60):
             while not slow.gaps:
@@ -225,6 +237,14 @@ async def test_slow_and_vanished_clients_beside_floods_harm_no_other_client(
             print(f"\n{floods} floods, {rounds} rounds: {grown:+.1f} MB, {held} bytes held for one")
         assert held < 2 * limits.OUTBOUND_BYTES
         assert grown < floods * terminal_limits.SCROLLBACK_BYTES / 1e6
+
+
+def _unsent(service: AutomationService) -> int:
+    """The bytes that wait for the slowest client."""
+    return max(
+        connection.peer._channel.unsent  # type: ignore[union-attr]  # each of them has a peer
+        for connection in service._connections.values()
+    )
 
 
 async def _sent(wire: Wire, session: str, line: str) -> str:
