@@ -30,6 +30,8 @@ HERE = Path(__file__).parent
 SECRET = "sesame-open-4711"
 """A secret that no rule recognises by itself."""
 SOON = McpPace(failures=3, window=600, backoff=0.01)
+MANY = McpPace(failures=1000, window=0.5, backoff=0.05)
+"""A server is tried again and again."""
 
 
 def raw(kind: str, told: Path | None = None, **more: object) -> dict[str, Any]:
@@ -116,9 +118,13 @@ def log_of(directory: Path) -> str:
 
 
 @asynccontextmanager
-async def serving(app: Any) -> AsyncIterator[str]:
-    """Serve an app on a loopback port of this process, and return its address."""
-    async with app.router.lifespan_context(app), listen_without_auth(app) as address:
+async def serving(app: Any, port: int = 0, front: Any = None) -> AsyncIterator[str]:
+    """Serve an app on a loopback port of this process, and return its address. `front` gets the
+    requests in its place."""
+    async with (
+        app.router.lifespan_context(app),
+        listen_without_auth(front or app, port=port) as address,
+    ):
         yield address.url
     for task in asyncio.all_tasks():  # a library of the SDK's server watches for ever
         if getattr(task.get_coro(), "__name__", "") == "_shutdown_watcher":

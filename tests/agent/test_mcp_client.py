@@ -6,9 +6,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import os
 import stat
 import sys
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ import pytest
 from starlette.responses import StreamingResponse
 
 from agent.mcp_servers import (
+    MANY,
     SECRET,
     SOON,
     a_runtime,
@@ -46,7 +48,7 @@ from telex.processes.termination import Rung
 from telex.transports.web_server import listen_without_auth
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from telex.agent.mcp_client.mcp_supervisor import McpSupervisor
 
@@ -350,6 +352,49 @@ async def test_an_address_that_does_not_answer_as_a_server_is_an_error(
             assert why in (described.last_error or "")
             assert described.last_error
             assert SECRET not in log_of(tmp_path) + str(described)
+
+
+@pytest.mark.parametrize("mode", [pytest.param("auto", marks=pytest.mark.soak), "legacy"])
+async def test_a_server_over_http_that_was_away_is_used_again(tmp_path: Path, mode: str) -> None:
+    from agent.mcp_sdk_server import made
+
+    async with AsyncExitStack() as stack:
+        first = AsyncExitStack()
+        url = await first.enter_async_context(serving(made().streamable_http_app()))
+        table = {"url": f"{url}/mcp", "protocol": mode}
+        server = await stack.enter_async_context(one_server(tmp_path, table, MANY))
+        assert (await server.call("mcp_s_echo", {"text": "1"})).text == "1"
+        await first.aclose()
+        assert "may have had its effect" in await failure(server, "mcp_s_echo", text="2")
+        port = int(url.rpartition(":")[2])
+        await stack.enter_async_context(serving(made().streamable_http_app(), port))
+        async with asyncio.timeout(60):
+            while server.state != "ready":
+                await server._next_change()
+        assert (await server.call("mcp_s_echo", {"text": "3"})).text == "3"
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_server_over_http_that_forgot_the_session_is_asked_for_another(
+    tmp_path: Path, mode: str
+) -> None:
+    from agent.mcp_sdk_server import made
+
+    apps = [made().streamable_http_app() for _ in range(2)]
+
+    async def either(scope: Any, receive: Any, send: Any) -> None:
+        await apps[0](scope, receive, send)
+
+    async with (
+        apps[0].router.lifespan_context(apps[0]),
+        serving(apps[1], front=either) as address,
+        one_server(tmp_path, {"url": f"{address}/mcp", "protocol": mode}, MANY) as server,
+    ):
+        assert (await server.call("mcp_s_echo", {"text": "1"})).text == "1"
+        apps.reverse()
+        if mode == "legacy":  # the other revision has no sessions
+            await failure(server, "mcp_s_echo", text="2")
+        assert (await server.call("mcp_s_echo", {"text": "3"})).text == "3"
 
 
 # A model.
@@ -749,3 +794,60 @@ async def test_a_configured_token_that_is_refused_is_an_error(tmp_path: Path) ->
         site.valid = SECRET
         async with one_server(tmp_path, table) as server:
             assert (await server.call("mcp_s_echo", {"text": SECRET})).text == "[REDACTED]"
+
+
+# Ends.
+
+
+@pytest.mark.soak
+async def test_a_runtime_that_is_killed_leaves_no_server(tmp_path: Path) -> None:
+    from telex.processes import spawn
+    from telex.processes.termination import AT_ONCE
+
+    told, home = tmp_path / "told", tmp_path / "home"
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text('[agent]\nmodel = "builtin"\n' + toml(raw("stubborn", told)))
+    env = {"PATH": os.environ["PATH"], "TELEX_HOME": str(home), "MY_SECRET": SECRET}
+    argv = [sys.executable, "-m", "telex", "agent"]
+    child = spawn.start(argv, env=env, cwd=str(tmp_path), stdio=spawn.Pipes(stderr=2))
+    try:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        hello = {"protocol_version": "0", "client": {"name": "t", "version": "1"}}
+        for number, (method, params) in enumerate([("initialize", hello), ("mcp.list", {})]):
+            asked = {"jsonrpc": "2.0", "id": str(number), "method": method, "params": params}
+            child.stdin.write(json.dumps(asked).encode() + b"\n")
+        await until_told(told, "tools/list")
+        os.kill(child.pid, SIGKILL)
+        pids = [int(line) for line in told.read_text().splitlines() if line.isdigit()]
+        assert len(pids) == 2
+        async with asyncio.timeout(60):  # the guardian ends them
+            while not all(map(gone, pids)):
+                await asyncio.sleep(0.05)
+    finally:
+        await child.end(AT_ONCE)
+        for pipe in (child.stdin, child.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+@pytest.mark.counted
+@pytest.mark.deadline(600)
+async def test_servers_that_start_and_end_many_times_leave_nothing(
+    tmp_path: Path, counted: Callable[[int, int], int]
+) -> None:
+    """Descriptors, tasks and processes are checked after every test (`tests/conftest.py`)."""
+    told = tmp_path / "told"
+    kinds = ("stubborn", "die", "flood", "garbage", "plain")
+    for number in range(counted(1, 30)):
+        tables = {kind: raw(kind, told) for kind in kinds}
+        async with configured(tmp_path, **tables) as source:
+            if number % 2:
+                source.list_servers(start=True)  # and end while they start
+                await asyncio.sleep(0)
+                continue
+            await source.specs()
+            calls = (one.call(f"mcp_{one.name}_work", {}) for one in source.supervisors)
+            await asyncio.gather(*calls, return_exceptions=True)
+    pids = [int(line) for line in told.read_text().splitlines() if line.isdigit()]
+    assert all(map(gone, pids))

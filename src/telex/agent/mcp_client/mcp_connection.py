@@ -59,8 +59,10 @@ class McpConnection:
         self._client: Client | None = None
         self._stale = asyncio.Event()
         """Set when the server said that its list of tools has changed."""
+        self._lost = asyncio.Event()
+        """Set when the server no longer knows the session."""
         self._process: McpProcess | None = None
-        self._http = McpHttp(start.section.url)
+        self._http = McpHttp(start.section.url, self._lost.set)
 
     async def run(
         self, on_listed: Callable[[McpListing], None], on_lost: Callable[[], None]
@@ -121,8 +123,7 @@ class McpConnection:
     ) -> None:
         """Follow changes of the list of tools until the server ends."""
         tasks = [asyncio.create_task(self._follow(on_listed)), asyncio.create_task(self._listen())]
-        if self._process is not None:
-            tasks.append(asyncio.create_task(self._until_output_ended(self._process)))
+        tasks.append(asyncio.create_task(self._until_lost()))
         try:
             # `_listen` may end without an end of the session; the others do not.
             await asyncio.wait([tasks[0], *tasks[2:]], return_when=asyncio.FIRST_COMPLETED)
@@ -135,8 +136,8 @@ class McpConnection:
             if not task.cancelled() and (error := task.exception()) is not None:
                 raise error
 
-    async def _until_output_ended(self, process: McpProcess) -> None:
-        await process.incoming.ended.wait()
+    async def _until_lost(self) -> None:
+        await (self._lost if self._process is None else self._process.incoming.ended).wait()
 
     async def _follow(self, on_listed: Callable[[McpListing], None]) -> None:
         while True:
@@ -179,7 +180,13 @@ class McpConnection:
             cursor = page.next_cursor
             if cursor is None or len(found) > MCP_TOOLS:
                 break
-        return await run_in_thread(lambda _: read_listing(self._start.name, found))
+        redactor = self._start.secrets.redactor
+        return await run_in_thread(
+            lambda _: read_listing(
+                self._start.name,
+                [(title, redactor.redact(said), schema) for title, said, schema in found],
+            )
+        )
 
     async def call(self, tool: McpTool, arguments: dict[str, Any]) -> ToolResult:
         """Call a tool. Raises `ToolFailed`. A cancel is passed on to the server."""
@@ -202,7 +209,8 @@ class McpConnection:
                 f"server {self._start.name}, and may have had its effect"
             ) from None
         except MCPError as error:
-            if error.code == types.CONNECTION_CLOSED:
+            if error.code == types.CONNECTION_CLOSED or self._lost.is_set():
+                self._lost.set()
                 raise ToolFailed(await self._ended_in_call(error.message)) from None
             raise ToolFailed(
                 f"the MCP server {self._start.name} refused the call: "
@@ -233,7 +241,7 @@ class McpConnection:
     def is_open(self) -> bool:
         """Whether a call can be made: the session has begun, and the server did not end it."""
         ended = self._process is not None and self._process.incoming.ended.is_set()
-        return self._client is not None and not ended
+        return self._client is not None and not ended and not self._lost.is_set()
 
     @property
     def protocol(self) -> str:

@@ -9,23 +9,27 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
-from mcp.client.streamable_http import streamable_http_client
+from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 
 from telex.agent.limits import MCP_UNASKED_BYTES
 from telex.wire.limits import LINE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
 _CONNECT_SECONDS: Final = 10.0
 _UNAUTHORIZED: Final = 401
+_NOT_FOUND: Final = 404
 
 
 class McpHttp:
     """The HTTP conversation with one server."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, on_forgotten: Callable[[], None]) -> None:
+        """`on_forgotten` is called when the server does not know the session any more, as after its
+        restart: the client must begin another one."""
         self.url = url
+        self._on_forgotten = on_forgotten
         self.is_unauthorized = False
         """Whether the server refused the last request for lack of a valid token."""
 
@@ -52,6 +56,8 @@ class McpHttp:
     async def _received(self, response: httpx2.Response) -> None:
         if response.request.url.copy_with(query=None) == httpx2.URL(self.url).copy_with(query=None):
             self.is_unauthorized = response.status_code == _UNAUTHORIZED
+            if response.status_code == _NOT_FOUND and MCP_SESSION_ID in response.request.headers:
+                self._on_forgotten()
         if response.headers.get("content-encoding", "identity") != "identity":
             raise httpx2.StreamError(
                 "the server compresses its answers, which telex did not ask for"

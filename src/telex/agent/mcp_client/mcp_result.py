@@ -55,7 +55,8 @@ def tool_result(
     details = {}
     if encoded and len(encoded.encode()) <= MCP_STRUCTURED_BYTES:
         details["structured"] = msgspec.json.decode(encoded)
-    return ToolResult(redactor.redact(text) or _NOTHING, is_error, details, read.image)
+    shown = redactor.redact(text) or ("" if read.image else _NOTHING)
+    return ToolResult(shown, is_error, details, read.image)
 
 
 def _encoded(structured: Any, redactor: Redactor) -> str:

@@ -223,6 +223,8 @@ class McpSupervisor:
                 return
             self._set("connecting", self._error)
             end = await self._run()
+            if self._closed:  # an error at the end may have taken the place of the cancel
+                return
             self._log.note(end.why)
             if end.needs_login:
                 self._set("auth_required", end.why)
@@ -257,6 +259,7 @@ class McpSupervisor:
             self._log.note(problem)
         if self._connection is None:
             self._connection, self._connected_at = connection, datetime.now(UTC)
+            self._log.note(f"ready: MCP {connection.protocol}, {len(listing.tools)} tools")
         self._set("ready")
 
     def _lost(self) -> None:
