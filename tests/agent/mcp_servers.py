@@ -30,7 +30,7 @@ HERE = Path(__file__).parent
 SECRET = "sesame-open-4711"
 """A secret that no rule recognises by itself."""
 SOON = McpPace(failures=3, window=600, backoff=0.01)
-MANY = McpPace(failures=1000, window=0.5, backoff=0.05)
+MANY = McpPace(failures=1000, window=0.05, backoff=0.05)
 """A server is tried again and again."""
 
 

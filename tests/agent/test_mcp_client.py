@@ -8,7 +8,9 @@ import gc
 import json
 import os
 import stat
+import subprocess
 import sys
+import urllib.request
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
@@ -303,7 +305,9 @@ async def answer_badly(scope: Any, receive: Any, send: Any) -> None:
         return
     kind = scope["path"].strip("/")
     if kind == "silent":
-        await asyncio.Event().wait()
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        return
     headers = {"content-type": "application/json"}
     body: Any = b"{"
     if kind == "packed":
@@ -713,8 +717,9 @@ async def test_a_disabled_server_has_no_tools(tmp_path: Path) -> None:
 # Logins.
 
 
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_login_is_needed_given_in_the_browser_kept_private_and_renewed(
-    tmp_path: Path,
+    tmp_path: Path, mode: str
 ) -> None:
     import httpx2
 
@@ -724,7 +729,7 @@ async def test_a_login_is_needed_given_in_the_browser_kept_private_and_renewed(
 
     site = LoginSite(made().streamable_http_app())
     async with serving(site.app) as address:
-        table = {"url": f"{address}/mcp", "protocol": "legacy"}
+        table = {"url": f"{address}/mcp", "protocol": mode}
         async with one_server(tmp_path, table) as server:
             said = server.describe()
             assert said.state == "auth_required"
@@ -851,3 +856,38 @@ async def test_servers_that_start_and_end_many_times_leave_nothing(
             await asyncio.gather(*calls, return_exceptions=True)
     pids = [int(line) for line in told.read_text().splitlines() if line.isdigit()]
     assert all(map(gone, pids))
+
+
+@pytest.mark.soak
+async def test_the_command_prints_the_address_of_the_login_and_ends_when_the_person_agreed(
+    tmp_path: Path,
+) -> None:
+    from agent.mcp_login_site import LoginSite
+    from agent.mcp_sdk_server import made
+    from telex.processes.shielded import run_in_thread
+
+    site = LoginSite(made().streamable_http_app())
+    async with serving(site.app) as address:
+        home = tmp_path / "home"
+        home.mkdir(mode=0o700)
+        (home / "config.toml").write_text(f'[mcp.s]\nurl = "{address}/mcp"\n')
+        env = {"PATH": os.environ["PATH"], "TELEX_HOME": str(home)}
+        ended = await run_in_thread(lambda _: log_in_by_command(tmp_path, env))
+    assert ended == f"logged in at s, which has 10 tools; only {address}/mcp gets the tokens\n"
+    assert site.grants == ["authorization_code"]
+    file = home / "state" / "mcp-tokens.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def log_in_by_command(directory: Path, env: dict[str, str]) -> str:
+    """Run `telex agent mcp login`, open the printed address, and return what the command said."""
+    argv = [sys.executable, "-m", "telex", "agent", "mcp", "login", "s"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        argv, env=env, cwd=directory, stdout=pipe, stderr=pipe, text=True
+    ) as running:
+        assert running.stderr is not None
+        shown = next(line for line in running.stderr if line.strip().startswith("http"))
+        with urllib.request.urlopen(shown.strip()) as page:
+            assert b"You can close this page" in page.read()
+        return running.communicate(timeout=60)[0]
