@@ -379,6 +379,35 @@ async def test_a_server_over_http_that_was_away_is_used_again(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_stream_of_changes_over_http_may_be_silent_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    import httpx2
+
+    from agent.mcp_sdk_server import made
+
+    waits: dict[str, Any] = {}
+    opened = asyncio.Event()
+    send = httpx2.AsyncHTTPTransport.handle_async_request
+
+    async def noted(self: Any, request: Any) -> Any:
+        name = request.headers.get("mcp-method") or request.method
+        waits[name] = request.extensions["timeout"]["read"]
+        if name in ("GET", "subscriptions/listen"):
+            opened.set()
+        return await send(self, request)
+
+    monkeypatch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", noted)
+    async with (
+        serving(made().streamable_http_app()) as address,
+        one_server(tmp_path, {"url": f"{address}/mcp", "protocol": mode}),
+    ):
+        await asyncio.wait_for(opened.wait(), 30)
+    assert waits.pop("GET" if mode == "legacy" else "subscriptions/listen") is None
+    assert None not in waits.values()
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_server_over_http_that_forgot_the_session_is_asked_for_another(
     tmp_path: Path, mode: str
 ) -> None:

@@ -39,7 +39,10 @@ class McpHttp:
     ) -> AsyncIterator[tuple[Any, Any]]:
         """Give the SDK its two streams. `seconds`: how long an answer may pause."""
         timeout = httpx2.Timeout(_CONNECT_SECONDS, read=seconds)
-        hooks = {"response": [self._received]}
+        hooks: dict[str, list[Callable[..., Any]]] = {
+            "request": [_without_pause_limit],
+            "response": [self._received],
+        }
         async with (
             httpx2.AsyncClient(
                 headers={"accept-encoding": "identity", **headers},
@@ -64,6 +67,14 @@ class McpHttp:
             )
         if isinstance(response.stream, httpx2.AsyncByteStream):
             response.stream = _BoundedStream(response.stream)
+
+
+async def _without_pause_limit(request: httpx2.Request) -> None:
+    """Let the stream of changes be silent for as long as nothing changes. The SDK would open it a
+    few times more, and then no longer hear of changes."""
+    method = request.headers.get("mcp-method")
+    if request.method == "GET" or method == "subscriptions/listen":
+        request.extensions["timeout"] = {**request.extensions.get("timeout", {}), "read": None}
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
