@@ -17,13 +17,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
 from telex.agent.feeds import Notice
 from telex.agent.protocol import REQUESTS
 from telex.agent.protocol.extensions import UiRequestCancel
+from telex.agent.protocol.ui_requests import PROMPT, UiPromptRequestParams
 from telex.agent.store import ClosedQuestion, StoreError
 from telex.processes.shielded import run_shielded
 from telex.rpc.errors import CallError, PeerGone
@@ -57,6 +58,17 @@ def _answer_type(question: StoredQuestion) -> Any:
     return REQUESTS[question.method][1]
 
 
+SECRET: Final = b'{"value":null}'
+"""Stands in the store for the answer to a question for a secret."""
+
+
+def is_secret_question(question: StoredQuestion) -> bool:
+    """Return whether the answer to a question is a secret."""
+    if question.method != PROMPT:
+        return False
+    return msgspec.json.decode(question.params, type=UiPromptRequestParams).secret
+
+
 def _no_departures() -> bool:
     return False
 
@@ -82,6 +94,8 @@ class OpenQuestion:
     """Whether a disconnected UI could answer and may reconnect."""
     winner: UiConnection | None = None
     """The connection that gave the answer."""
+    secret: bytes | None = None
+    """The answer to a question for a secret, which is never stored: the store has `SECRET`."""
 
     @property
     def can_wait(self) -> bool:
@@ -129,14 +143,17 @@ class OpenQuestion:
         await self._store_answer(raw, connection)
 
     async def _store_answer(self, raw: bytes, connection: UiConnection) -> None:
+        secret = is_secret_question(self.question)
+        kept = SECRET if secret else raw
         try:
-            closed = await self.store.answer(self.question.id, raw, connection.author)
+            closed = await self.store.answer(self.question.id, kept, connection.author)
         except StoreError as problem:
             if not self.closed.done():
                 self.closed.set_exception(problem)
             return
         if closed.won:
             self.winner = connection
+            self.secret = raw if secret else None
         if not self.closed.done():
             self.closed.set_result(closed)
 
@@ -267,8 +284,9 @@ class Questions:
             raise
         await run_shielded(self._finish(opened, "answered" if closed.answer else "withdrawn"))
         value = None
-        if closed.answer is not None:
-            value = msgspec.json.decode(closed.answer, type=_answer_type(opened.question))
+        given = closed.answer if opened.secret is None else opened.secret
+        if given is not None:
+            value = msgspec.json.decode(given, type=_answer_type(opened.question))
         return UiAnswer(value, closed.digest, opened.question.id, closed.by, opened.winner)
 
     async def _finish(self, opened: OpenQuestion, reason: CloseReason | None) -> None:
