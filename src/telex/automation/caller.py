@@ -24,6 +24,7 @@ from telex.rpc.methods import Methods
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from telex.automation.notices import CheckInput
     from telex.automation.server import AutomationService
     from telex.rpc.peer import Peer
     from telex.terminal.session import PtySession
@@ -120,16 +121,21 @@ class LocalCaller:
         service: AutomationService,
         then: Closable | None = None,
         identity: Identity = IN_PROCESS,
+        check_input: CheckInput | None = None,
     ) -> None:
         """`then` is closed after the service; the service needs it. `identity` is that of the
-        process for which this one calls."""
+        process for which this one calls. `check_input` is that of `notices.Connection`."""
         from telex.automation.notices import Connection  # the server's side, not for a remote one
 
         self._service = service
         self._then = then
         self.chunks = ChunkRouter()
         self._connection = Connection(
-            None, service.redactor, deliver=self._deliver, identity=identity
+            None,
+            service.redactor,
+            deliver=self._deliver,
+            identity=identity,
+            check_input=check_input,
         )
 
     async def call(self, method: str, params: object, returns: type[T]) -> T:

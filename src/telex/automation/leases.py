@@ -7,6 +7,7 @@ session that an adapter was attached to stays open to all clients.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,8 @@ class Leases:
 
     def __init__(self) -> None:
         self._leases: dict[str, _Lease] = {}
+        self._waiting: set[asyncio.Future[None]] = set()
+        """Those who wait for the end of a lease."""
 
     def ask(self, asked: spec.Lease, who: Connection) -> spec.Leased:
         """Take or release a lease. Return the holder after that."""
@@ -38,9 +41,10 @@ class Leases:
         if held is not None and held.owner is not who and not asked.take_over:
             raise _refusal(asked.session, held, "session.lease")
         if asked.release:
-            self._leases.pop(asked.session, None)
+            self.forget(asked.session)
             return spec.Leased(None)
         self._leases[asked.session] = _Lease(asked.holder, who)
+        self._wake()
         return spec.Leased(asked.holder, who.identity)
 
     def check(self, session: str, who: Connection, method: str) -> None:
@@ -49,12 +53,34 @@ class Leases:
         if held is not None and held.owner is not who:
             raise _refusal(session, held, method)
 
+    def holder(self, session: str) -> str | None:
+        """Return who holds the lease, in words; None if nobody does."""
+        held = self._leases.get(session)
+        return None if held is None else f"{held.holder} ({held.owner.identity})"
+
+    async def ended(self, session: str, who: Connection) -> None:
+        """Wait until no other connection holds the lease."""
+        while (held := self._leases.get(session)) is not None and held.owner is not who:
+            change = asyncio.get_running_loop().create_future()
+            self._waiting.add(change)
+            try:
+                await change
+            finally:
+                self._waiting.discard(change)
+
+    def _wake(self) -> None:
+        for change in self._waiting:
+            if not change.done():
+                change.set_result(None)
+
     def forget(self, session: str) -> None:
-        self._leases.pop(session, None)
+        if self._leases.pop(session, None) is not None:
+            self._wake()
 
     def drop(self, who: Connection) -> None:
         """Release the leases of a connection that ended."""
         self._leases = {id: lease for id, lease in self._leases.items() if lease.owner is not who}
+        self._wake()
 
 
 def _refusal(session: str, held: _Lease, method: str) -> RpcError:

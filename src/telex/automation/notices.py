@@ -30,12 +30,15 @@ if TYPE_CHECKING:
     from telex.automation.attach import SessionAttachment
     from telex.redaction import Redactor, StreamRedactor
     from telex.rpc.peer import Peer
+    from telex.terminal.actions import Action
     from telex.terminal.input_state import InputState
     from telex.terminal.session import PtySession
 
 
 DeliverBytes = Callable[[str, bytes, bool, bool], Awaitable[None]]
 """Takes an attachment's id and a piece of its bytes, `reset` and `more`."""
+CheckInput = Callable[["PtySession", "Action"], None]
+"""Looks at a session directly before an input is written, and raises if it must not be."""
 
 PACE_SECONDS: Final = 0.008
 """Between two rounds of notifications. The first after a pause is sent at once."""
@@ -281,10 +284,13 @@ class Connection:
         adapters: Callable[[str], Collection[str]] = lambda session: (),
         deliver: DeliverBytes = _nowhere,
         identity: Identity = IN_PROCESS,
+        check_input: CheckInput | None = None,
     ) -> None:
-        """`deliver` receives the bytes of attachments where there is no peer."""
+        """`deliver` receives the bytes of attachments where there is no peer. `check_input` is
+        called directly before an input of `session.input` is written, and raises RpcError."""
         self.peer = peer
         self.identity = identity
+        self.check_input = check_input
         self.deliver = deliver
         self.name = f"connection {next(_numbers)}"
         self.notices = None if peer is None else Notices(peer, redactor, adapters)

@@ -190,7 +190,7 @@ class AutomationService:
         """Perform an action on a session, in the order of requests."""
         session = self.writable(asked.session, who, "session.input")
         with who.deferring_notices(asked.session):
-            mark = await session.act(asked.action, who.identity)
+            mark = await session.act(asked.action, who.identity, who.check_input)
             return spec.Sent(True, mark, session.sequence)
 
     @maps_errors
@@ -354,6 +354,14 @@ class AutomationService:
         self.bindings.check(id, method)
         self._leases.check(id, who, method)
         return session
+
+    def lease_holder(self, id: str) -> str | None:
+        """Return who holds the lease of a session, in words; None if nobody does."""
+        return self._leases.holder(id)
+
+    async def lease_ended(self, id: str, who: Connection) -> None:
+        """Wait until no other connection holds the lease of a session."""
+        await self._leases.ended(id, who)
 
     async def end_session(self, id: str) -> None:
         """End a session's program and remove it, even if the caller is cancelled meanwhile."""

@@ -77,7 +77,7 @@ class CloseArguments(Struct, forbid_unknown_fields=True):
     session: _Session | UnsetType = UNSET
 
 
-def _options(arguments: Struct, renamed: dict[str, str] | None = None) -> list[str]:
+def option_words(arguments: Struct, renamed: dict[str, str] | None = None) -> list[str]:
     """Return the options that arguments stand for: `--since=41`, `--style`."""
     words = []
     for name, value in msgspec.structs.asdict(arguments).items():
@@ -92,6 +92,11 @@ def _options(arguments: Struct, renamed: dict[str, str] | None = None) -> list[s
 
 def open_step(asked: OpenArguments) -> VerbStep:
     """Return the verb of `OpenArguments`. Raises BadVerb."""
+    return parse_verb(open_words(asked))
+
+
+def open_words(asked: OpenArguments) -> list[str]:
+    """Return the words of `open` for `OpenArguments`. Raises BadVerb."""
     if not isinstance(asked.name, UnsetType) and not is_session_name(asked.name):
         raise BadVerb(
             f"{asked.name!r} is not a name for a session; use letters, digits, '.', '_' and '-'"
@@ -100,7 +105,7 @@ def open_step(asked: OpenArguments) -> VerbStep:
     name = () if isinstance(asked.name, UnsetType) else (asked.name,)
     bare = msgspec.structs.replace(asked, command=UNSET, name=UNSET, env=UNSET)
     environment = [f"--env={key}={value}" for key, value in variables.items()]
-    return parse_verb(["open", *name, *_options(bare), *environment, "--", *asked.command])
+    return ["open", *name, *option_words(bare), *environment, "--", *asked.command]
 
 
 def do_step(asked: DoArguments) -> VerbStep:
@@ -137,16 +142,16 @@ def parse_step(given: Sequence[str] | str) -> VerbStep:
 
 def see_step(asked: SeeArguments) -> VerbStep:
     """Return the verb of `SeeArguments`. Raises BadVerb."""
-    return parse_verb(["see", *_options(asked)])
+    return parse_verb(["see", *option_words(asked)])
 
 
 def wait_step(asked: WaitArguments) -> VerbStep:
     """Return the verb of `WaitArguments`. Raises BadVerb."""
     text = () if isinstance(asked.text, UnsetType) else ("--", asked.text)
     bare = msgspec.structs.replace(asked, text=UNSET)
-    return parse_verb(["wait", *_options(bare, {"seconds": "max"}), *text])
+    return parse_verb(["wait", *option_words(bare, {"seconds": "max"}), *text])
 
 
 def close_step(asked: CloseArguments) -> VerbStep:
     """Return the verb of `CloseArguments`. Raises BadVerb."""
-    return parse_verb(["close", *_options(asked)])
+    return parse_verb(["close", *option_words(asked)])

@@ -1,7 +1,11 @@
-"""The method `verb.run` as data: a verb as words, and its answer as text or in parts.
+"""The methods about verbs as data: a verb as words, and its answer as text or in parts.
 
 The command line asks for the text that it prints. A client that makes results of its own, such as
 the agent, asks for the parts: our words, the text of the program and the facts, each by itself.
+
+A client that judges before it types reads `TypingFacts` (`verb.facts`) and sends what must still
+hold with its verb (`ExpectedFacts`). The server checks that directly before each input, so that
+nothing can change between the judgement and the input.
 """
 
 from __future__ import annotations
@@ -10,9 +14,65 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from telex.terminal.input_state import InputState
 from telex.version import __version__
 
 METHOD: Final = "verb.run"
+FACTS: Final = "verb.facts"
+LEASE_END: Final = "verb.lease_end"
+
+
+class OfTerminal(Struct, frozen=True):
+    """A session, by its name or its id."""
+
+    session: str
+
+
+class TypingFacts(Struct, frozen=True, kw_only=True):
+    """The reader of the next input of a session, and the line before it. Secrets are masked."""
+
+    name: str
+    id: str
+    program: str
+    """The command line of the session's program."""
+    exited: bool
+    input: InputState
+    row: str
+    """The row of the cursor."""
+    column: int
+    inputs: int
+    """The number of the last input, whoever typed it."""
+    group: int | None
+    """The foreground process group."""
+    root: int
+    """The process of the session's program, which is also its group."""
+    executable: str
+    """The file that the leader of the foreground group runs; empty where the kernel does not
+    tell."""
+    arguments: str
+    """The command line of that leader, masked and as one line."""
+    cwd: str
+    """The directory of that process; empty where the kernel does not tell."""
+    alters_typing: bool
+    """Whether the terminal is set to change plain text that is typed."""
+    bracketed_paste: bool
+    holder: str | None
+    """Who holds the lease of the session, if another connection does."""
+
+
+class ExpectedFacts(Struct, frozen=True, omit_defaults=True):
+    """The facts that must hold directly before an input is written. Otherwise it is refused, with
+    the word of the difference in `data["changed"]`: inputs, program, password, state or
+    settings."""
+
+    inputs: int
+    group: int | None = None
+    """The foreground process group; None for any."""
+    states: tuple[str, ...] = ()
+    """The input states of which one must hold before the first input of the verb. Without them any
+    but a password's."""
+    plain: bool = False
+    """Whether the terminal must pass plain text on as it is."""
 
 
 class RunVerb(Struct, frozen=True):
@@ -27,6 +87,7 @@ class RunVerb(Struct, frozen=True):
     """The version of the caller."""
     parts: bool = False
     """Whether the answer has `answer` or `failure` instead of the printed text."""
+    expected: ExpectedFacts | None = None
 
 
 class VerbParts(Struct, frozen=True, omit_defaults=True):

@@ -27,17 +27,26 @@ from telex.adapters.server import AutomationServer
 from telex.automation.error_map import UnknownSession
 from telex.automation.notices import Connection
 from telex.automation.protocol import NoParams
+from telex.automation.verb_protocol import (
+    FACTS,
+    LEASE_END,
+    OfTerminal,
+    RunVerb,
+    TypingFacts,
+    VerbFailure,
+    VerbOutput,
+)
 from telex.automation.verb_protocol import METHOD as RUN_VERB
-from telex.automation.verb_protocol import RunVerb, VerbFailure, VerbOutput
 from telex.escapes.escape_sessions import EscapeSessions, NoEscapes
 from telex.htty.session_pages import PagesExtension
 from telex.processes import proc
 from telex.processes.shielded import run_shielded
-from telex.rpc.errors import PeerGone
+from telex.rpc.errors import Condition, PeerGone, RpcError
 from telex.rpc.identity import Identity
 from telex.server.mcp_policy import McpPolicy
 from telex.server.verb_calls import VerbCall, run_call, run_for_parts
 from telex.server.verb_client import ANSWER_SECONDS
+from telex.server.verb_sessions import NoSuchName
 from telex.server.verbs import Verbs
 from telex.transports.channels import printable
 from telex.transports.http import HttpProtocol, NoSuchSession, SessionProtocol
@@ -164,6 +173,8 @@ class TelexServer:
         service.add_handlers(
             {
                 RUN_VERB: self._run_verb,
+                FACTS: self._verb_facts,
+                LEASE_END: self._lease_end,
                 "server.status": self._status,
                 "server.stop": self._stop_by_request,
             }
@@ -352,8 +363,20 @@ class TelexServer:
         await tell(ANSWER_SECONDS)
         # A process that asks for parts stays connected; the one of a command line lives for a call.
         caller = who.identity if asked.parts else _caller(who.identity)
-        call = VerbCall(asked.argv, asked.cwd, asked.env, asked.stdin, caller)
+        call = VerbCall(asked.argv, asked.cwd, asked.env, asked.stdin, caller, asked.expected)
         return await (run_for_parts if asked.parts else run_call)(self.verbs, call, announce)
+
+    async def _verb_facts(self, asked: OfTerminal, who: Connection) -> TypingFacts:
+        """Return who reads the next input of a session."""
+        try:
+            return await self.verbs.facts(asked.session, who.identity)
+        except NoSuchName as error:
+            raise RpcError(Condition.PARAMS, str(error)) from None
+
+    async def _lease_end(self, asked: OfTerminal, who: Connection) -> NoParams:
+        """Wait until no other connection holds the lease of a session. The caller ends the wait."""
+        await self.automation.automation.lease_ended(self.verbs.find(asked.session).id, who)
+        return NoParams()
 
     def _outdated(self, version: str) -> tuple[str, bool]:
         """Return a sentence for a caller that is newer than this server, empty for any other, and

@@ -16,6 +16,7 @@ from telex.server.verb_answers import VerbFailed, plain_facts, to_json, to_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from telex.automation.verb_protocol import ExpectedFacts
     from telex.rpc.identity import Identity
     from telex.server.verbs import Verbs
 
@@ -31,6 +32,7 @@ class VerbCall:
     stdin: str | None
     caller: Identity
     """The process that ran the verb."""
+    expected: ExpectedFacts | None = None
 
 
 async def run_call(verbs: Verbs, call: VerbCall, announce: Callable[[float], None]) -> VerbOutput:
@@ -68,7 +70,7 @@ async def run_for_parts(
         step = parse_verb(call.argv, call.stdin)
     except (HelpRequest, BadVerb) as error:
         return VerbOutput(2, "", "", failure=VerbFailure(2, str(error)))
-    with verbs.called_by(call.caller, call.cwd, call.env) as context:
+    with verbs.called_by(call.caller, call.cwd, call.env, expected=call.expected) as context:
         context.announce = announce
         try:
             found = await verbs.perform(step.request, context)

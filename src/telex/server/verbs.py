@@ -56,12 +56,13 @@ from telex.automation.verb_requests import (
 from telex.processes.child_environment import child_environment
 from telex.rpc.errors import RpcError
 from telex.server import limits
+from telex.server.typing_checks import InputCheck, typing_facts
 from telex.server.verb_answers import FAILURES, VerbAnswer, VerbFailed, to_failure
 from telex.server.verb_client import ANSWER_SECONDS
 from telex.server.verb_sessions import NoSuchName, VerbSession, VerbSessions
 from telex.terminal import actions
 from telex.terminal.cells import STANDARD
-from telex.terminal.input_state import InputState
+from telex.terminal.input_state import UNKNOWN, InputState
 from telex.terminal.patterns import Pattern
 from telex.terminal.pty import Program
 
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
 
     from telex.adapters.server import AutomationServer
     from telex.automation.protocol import Matched
+    from telex.automation.verb_protocol import ExpectedFacts, TypingFacts
     from telex.automation.verb_requests import VerbRequest
     from telex.rpc.identity import Identity
     from telex.terminal.waits.matchers import Since
@@ -139,6 +141,22 @@ class Verbs:
             return None
         return None if snapshot.input_state is UNSET else snapshot.input_state
 
+    async def facts(self, name: str, identity: Identity) -> TypingFacts:
+        """Return who reads the next input of a session. Raises NoSuchName, SessionProblem."""
+        with self.called_by(identity, "/", {}) as context:
+            one, terminal = self._chosen(name, context)
+            snapshot = await terminal.snapshot()
+        lines = snapshot.plain_text.split("\n")
+        state, row = snapshot.input_state, snapshot.cursor.row
+        return typing_facts(
+            one,
+            UNKNOWN if state is UNSET else state,
+            lines[row] if row < len(lines) else "",
+            snapshot.cursor.col,
+            self._service.lease_holder(one.id),
+            self._service.redactor,
+        )
+
     async def close(self) -> None:
         """Stop the timers. The sessions end with the server."""
         await self._sessions.close()
@@ -151,6 +169,7 @@ class Verbs:
         env: Mapping[str, str],
         check_open: CheckOpen | None = None,
         check_use: CheckUse | None = None,
+        expected: ExpectedFacts | None = None,
     ) -> Iterator[VerbContext]:
         """Connect a caller, whose inputs and leases have its identity, while the block runs.
 
@@ -158,8 +177,10 @@ class Verbs:
             check_open: Called before a program is started, with the variables that the request
                 sets. Raises VerbFailed if the caller may not.
             check_use: The same, before a session is used.
+            expected: Checked directly before each input.
         """
-        caller = LocalCaller(self._service, identity=identity)
+        check_input = None if expected is None else InputCheck(expected)
+        caller = LocalCaller(self._service, identity=identity, check_input=check_input)
         session = env.get("TELEX_SESSION") or None
         context = VerbContext(cwd, env, session, identity, caller, check_open, check_use)
         try:
@@ -506,6 +527,7 @@ class Verbs:
             "idle_seconds": _rounded(self._sessions.idle_seconds(one)),
             "held_seconds": _rounded(self._sessions.seconds_left(one)),
             "opened_by": one.opened_by,
+            "inputs": one.session.inputs.count,
         }
 
 

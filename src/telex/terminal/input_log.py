@@ -128,6 +128,11 @@ class InputLog:
         self.at_line_start = True
         """Whether the next typed text begins a line, so that its prompt is wanted."""
 
+    @property
+    def count(self) -> int:
+        """The number of the last input, of all since the session began."""
+        return self._count
+
     def add(self, entry: AuthoredInput, *, hidden: bool = False) -> None:
         """Record an input, just before it is written. `hidden` says that nothing shows it."""
         self._count += 1

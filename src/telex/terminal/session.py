@@ -286,15 +286,23 @@ class PtySession:
 
     # Input.
 
-    async def act(self, action: Action, who: Identity = IN_PROCESS) -> str:
+    async def act(
+        self,
+        action: Action,
+        who: Identity = IN_PROCESS,
+        check: Callable[[PtySession, Action], None] | None = None,
+    ) -> str:
         """Perform an action after the earlier ones. Returns a mark of the moment before. `who` is
-        the author of the input, for `inputs`.
+        the author of the input, for `inputs`. `check` is called directly before the input is
+        written, and raises if it must not be.
 
         An interrupt does not queue: it overtakes a paste that is still queued, which is what people
         press it for.
         """
         self.note_use()
         self._check_alive(action)
+        if check is not None and isinstance(action, actions.Interrupt | actions.Kill):
+            check(self, action)
         match action:
             case actions.Interrupt():
                 self._log(described(action, who))
@@ -306,6 +314,8 @@ class PtySession:
             case _:
                 async with self._input_order:
                     self._check_alive(action)
+                    if check is not None:
+                        check(self, action)
                     entry = self._log(described(action, who))
                     try:
                         return await self._perform(action)
