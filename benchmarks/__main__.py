@@ -30,6 +30,7 @@ PARTS = {
     "plugins": 30,
     "htty": 90,
     "agent": 30,
+    "agent_terminals": 5,
     "models": 15,
 }
 """The parts in their order, each with its rough duration in seconds on two idle cores: its

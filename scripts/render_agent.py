@@ -121,6 +121,10 @@ ASKED: Final = {
         "Restore the files that a run changed with `write` and `edit`: all of them, or none.",
         '{"session_id": "…", "dry_run": true}',
     ),
+    "terminal.list": (
+        "List the terminals that the runs of a session opened.",
+        '{"session_id": "…"}',
+    ),
     "todos.get": ("Return the todo list of a session.", '{"session_id": "…"}'),
     "todos.set": (
         "Replace the todo list of a session that has no active run.",

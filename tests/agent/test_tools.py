@@ -49,6 +49,7 @@ def test_every_tool_has_a_valid_schema_and_a_description() -> None:
         *("read", "read_line", "view_image", "write", "edit", "search", "list", "shell", "todo"),
         *("skill_load", "clipboard_read"),
         *("tool_output_cache", "tool_output_cache_line", "tool_output_cache_grep"),
+        *("terminal_open", "terminal_do", "terminal_see", "terminal_wait", "terminal_close"),
     ]
     for tool in TOOLS:
         jsonschema.Draft202012Validator.check_schema(tool.schema)

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from telex.agent.cores import Core
     from telex.agent.mcp_client.mcp_tool_source import McpToolSource
     from telex.agent.permissions import RuleLayer
+    from telex.agent.terminal_server import TerminalServer
     from telex.agent.ui_callbacks import UiOptions
     from telex.rpc.channel import Channel
 
@@ -292,6 +293,7 @@ async def an_agent(
     trusted: bool = False,
     layers: Sequence[RuleLayer] = (),
     mcp: McpToolSource | None = None,
+    terminals: TerminalServer | None = None,
 ) -> AsyncIterator[Agent]:
     """Its root is `work` in the directory; the same directory again is the runtime's restart."""
     real = Path(os.path.realpath(directory))
@@ -333,7 +335,7 @@ async def an_agent(
     models = ModelCatalogue(store, discover)
     policy = policy or WorkspacePolicy(Mode(mode), root)
     workspaces = Workspaces(policy, answers, make)
-    runtime = AgentRuntime(store, workspaces, models, diagnostics=diagnostics)
+    runtime = AgentRuntime(store, workspaces, models, diagnostics=diagnostics, terminals=terminals)
     agent = Agent(AgentServer(runtime), root)
     try:
         yield agent

@@ -56,10 +56,12 @@ if TYPE_CHECKING:
     from telex.agent.protocol.extensions import FileDiff as FileDiff
     from telex.agent.protocol.extensions import HistoryExportResult as HistoryExportResult
     from telex.agent.protocol.extensions import HistoryUndoResult as HistoryUndoResult
+    from telex.agent.protocol.extensions import ListedTerminal as ListedTerminal
     from telex.agent.protocol.extensions import OfferedCommand as OfferedCommand
     from telex.agent.protocol.extensions import PermissionExplainResult as PermissionExplainResult
     from telex.agent.protocol.extensions import RunDiffResult as RunDiffResult
     from telex.agent.protocol.extensions import RunSteerResult as RunSteerResult
+    from telex.agent.protocol.extensions import TerminalListResult as TerminalListResult
     from telex.agent.protocol.extensions import TodosResult as TodosResult
     from telex.agent.protocol.extensions import TodosUpdate as TodosUpdate
     from telex.agent.protocol.extensions import UndoneFile as UndoneFile
@@ -181,6 +183,8 @@ _MODULES = {
     "StepStartEvent": "protocol.events",
     "SummaryDiagnostics": "protocol.runs",
     "TextEvent": "protocol.events",
+    "ListedTerminal": "protocol.extensions",
+    "TerminalListResult": "protocol.extensions",
     "TodosResult": "protocol.extensions",
     "TodosUpdate": "protocol.extensions",
     "ToolCallEvent": "protocol.events",
@@ -237,6 +241,7 @@ __all__ = [
     "HistoryUndoResult",
     "InvalidParams",
     "InvalidRequest",
+    "ListedTerminal",
     "LlmCallDiagnostics",
     "LlmRetryEvent",
     "McpListResult",
@@ -277,6 +282,7 @@ __all__ = [
     "StepCompleteEvent",
     "StepStartEvent",
     "SummaryDiagnostics",
+    "TerminalListResult",
     "TextEvent",
     "TodosResult",
     "TodosUpdate",

@@ -107,6 +107,7 @@ class AgentRun:
         self.run_id = run_id
         self.session_id = session_id
         self.phases = RunPhases()
+        self._waits_because: str | None = None
         self.costs = costs
         """None unless diagnostics are enabled."""
         log = log or RunLog()
@@ -339,6 +340,11 @@ class AgentRun:
         update = TodosUpdate(self.session_id, todos, self.run_id)
         self.publisher.publish_notice("todos.update", update, lambda can: bool(can.supports_todos))
 
+    def say_why_it_waits(self, why: str | None) -> None:
+        """Send the status with the reason why the run waits; with None, without one."""
+        self._waits_because = why
+        self.publish_status()
+
     def publish_status(self) -> None:
         self.publisher.publish_notice("run.status", self._status_notice())
 
@@ -346,7 +352,7 @@ class AgentRun:
         feed.add_notice(Notice("run.status", self._status_notice()))
 
     def _status_notice(self) -> runs.RunStatusNotify:
-        message = self._message if self.phases.ended else None
+        message = self._message if self.phases.ended else self._waits_because
         return runs.RunStatusNotify(self.run_id, self.status, message)
 
     def check(self) -> None:

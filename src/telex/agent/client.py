@@ -421,6 +421,15 @@ class AsyncAgent:
         asked = extensions.HistoryUndoParams(session_id, run_id, dry_run)
         return await self._call("history.undo", asked, extensions.HistoryUndoResult)
 
+    async def terminal_list(self, session_id: str) -> extensions.TerminalListResult:
+        """Return the terminals that the runs of a session opened.
+
+        Args:
+            session_id: The session.
+        """
+        asked = extensions.TerminalListParams(session_id)
+        return await self._call("terminal.list", asked, extensions.TerminalListResult)
+
     async def todos_get(self, session_id: str) -> extensions.TodosResult:
         """Return the todo list of a session.
 

@@ -273,3 +273,9 @@ not."""
 AGENT_ADAPTER_PROGRAMS: Final = 16
 """programs: TUIs of one adapter that are used as a model: one for each thread, until the agent
 ends."""
+AGENT_SECRETS_MASKED: Final = 16
+"""texts: Passwords that the person typed for programs of one terminal, and that are masked in what
+the model sees of it."""
+AGENT_LEASE_SECONDS: Final = 600
+"""seconds: How long a call waits while a person holds its terminal. After that the model is told
+who does."""

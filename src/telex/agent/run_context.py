@@ -19,6 +19,7 @@ import os
 import shlex
 import time
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
@@ -70,9 +71,11 @@ from telex.agent.protocol.ui_requests import (
     UiPromptResult,
 )
 from telex.agent.store import NotStorable
+from telex.agent.terminals import TerminalAccess, UnknownTerminal
 from telex.agent.tools.clipboard import CLIPBOARD_READ, NO_CLIPBOARD
 from telex.agent.tools.file_tools import VIEW_IMAGE
 from telex.agent.tools.skill_load import SKILL_LOAD
+from telex.agent.tools.terminal_tools import TERMINAL_TOOLS
 from telex.agent.tools.tool import ToolFailed, ToolResult, new_id
 from telex.agent.tools.tool_registry import BadArguments, UnknownTool
 from telex.config.errors import ConfigError
@@ -89,6 +92,7 @@ if TYPE_CHECKING:
     from telex.agent.protocol.ui_requests import UiClipboardReadParams, UiClipboardReadResult
     from telex.agent.questions import Questions, UiAnswer
     from telex.agent.store import Store, StoredQuestion
+    from telex.agent.terminals import ThreadTerminals
     from telex.agent.tools.todo import TodoList
     from telex.agent.tools.tool import ReadClipboard, ToolContext
     from telex.agent.tools.tool_registry import PreparedCall
@@ -118,6 +122,7 @@ class RunContext:
         messages: Iterable[Message],
         pending: Iterable[StoredQuestion] = (),
         *,
+        terminals: ThreadTerminals,
         sees_images: bool = True,
     ) -> None:
         """`messages` are those of the run that are stored already, at least its input. `pending`
@@ -129,10 +134,14 @@ class RunContext:
         self._sees_images = sees_images
         self._store = store
         self._questions = questions
+        self._terminals = terminals
         self._context = replace(
             workspace.context.tool_context(todos),
             read_clipboard=self._clipboard(None),
             conversation=self.messages,
+            terminals=TerminalAccess(
+                terminals, partial(self._ask_secret, None), run.say_why_it_waits
+            ),
         )
         self._save_todos = save_todos
         self.ui_context = ui_context
@@ -329,8 +338,21 @@ class RunContext:
         step_id = f"step_{number}"
         begin = events.StepStartEvent(step_id, title or call.name, number)
         await self._run.emit(begin, message=message)
-        await self._run.emit(_tool_call_event(call))
+        details = self._terminal_details(call)
+        await self._run.emit(
+            _tool_call_event(call), {"details": details} if details is not None else None
+        )
         return step_id
+
+    def _terminal_details(self, call: ToolCallPart) -> dict[str, object] | None:
+        """Return the members that name the terminal of a call; None for any other call."""
+        if call.name not in {tool.name for tool in TERMINAL_TOOLS} or call.malformed is not None:
+            return None
+        try:
+            named = msgspec.json.decode(call.arguments, type=_NamesTerminal)
+            return {"terminal": self._terminals.find(named.session).details}
+        except (msgspec.DecodeError, UnknownTerminal):
+            return None
 
     async def _finish(self, call: ToolCallPart, step_id: str, turn: _Turn) -> ToolResultMessage:
         began = time.monotonic()
@@ -396,7 +418,7 @@ class RunContext:
     async def _confirmed(self, call: PreparedCall, call_id: str, turn: _Turn) -> CallOutcome:
         """Judge the call, and ask the person if the judgement requires it."""
         confirmer = self._workspace.confirmer
-        found = await confirmer.confirm(call, self._context, call_id)
+        found = await confirmer.confirm(call, self._context_of(call_id), call_id)
         digest = found.digest if isinstance(found, ConfirmQuestion) else None
         stored = self._pending.pop(call_id, None)
         if stored is not None and stored.digest != digest:
@@ -419,6 +441,13 @@ class RunContext:
             context = replace(outcome.context, read_clipboard=self._clipboard(answer.connection))
             return replace(outcome, context=context)
         return outcome
+
+    def _context_of(self, call_id: str) -> ToolContext:
+        """Return the context of one call, whose question for a secret belongs to it."""
+        access = self._context.terminals
+        assert access is not None
+        asking = partial(self._ask_secret, call_id)
+        return replace(self._context, terminals=replace(access, ask_secret=asking))
 
     async def _run_permitted(self, call: PreparedCall, context: ToolContext) -> ToolResult:
         """Run the tool. This is the only place where a call of a core has an effect.
@@ -483,6 +512,13 @@ class RunContext:
                 self._run.question_closed()
 
         return read
+
+    async def _ask_secret(self, call_id: str | None, title: str, message: str) -> str | None:
+        """Ask for a text that is neither stored nor returned to the core."""
+        params = UiPromptRequestParams(in_line(title), escaped_lines(message), secret=True)
+        answer = await self._ask(PROMPT, params, b"", call_id, None)
+        value = None if answer is None else answer.value
+        return value.value if isinstance(value, UiPromptResult) else None
 
     async def confirm(
         self,
@@ -556,7 +592,7 @@ class RunContext:
         method: str,
         params: msgspec.Struct,
         digest: bytes,
-        call_id: str,
+        call_id: str | None,
         stored: StoredQuestion | None,
     ) -> UiAnswer | None:
         """Ask the UIs of the run, after the events before the question are stored."""
@@ -581,6 +617,10 @@ async def _unless_gone(
         if not answer.done():
             answer.cancel()
             await asyncio.wait({answer})
+
+
+class _NamesTerminal(msgspec.Struct):
+    session: str | None = None
 
 
 class _Turn:

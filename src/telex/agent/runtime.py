@@ -47,6 +47,7 @@ from telex.agent.store import (
     new_session_id,
 )
 from telex.agent.terminal_server import TerminalServer
+from telex.agent.terminals import RuntimeTerminals
 from telex.agent.tools.todo import TodoList, TodoStore
 from telex.agent.ui_connection import unknown_ui
 from telex.agent.workspace import Place
@@ -107,7 +108,7 @@ class AgentRuntime:
         terminals: TerminalServer | None = None,
     ) -> None:
         self.store = store
-        self.terminals = terminals or TerminalServer()
+        self.terminals = RuntimeTerminals(terminals or TerminalServer())
         self.workspaces = workspaces
         self.models = models
         self.diagnostics = diagnostics
@@ -328,6 +329,7 @@ class AgentRuntime:
             self.todos.save,
             messages,
             pending,
+            terminals=self.terminals.of(run.session_id),
             sees_images=choice.core.details.supports_images is not False,
         )
 

@@ -61,6 +61,7 @@ ASYNC: Final[dict[str, Handler]] = {
     "todos.get": ui_handlers.todos_get,
     "todos.set": ui_handlers.todos_set,
     "commands.list": ui_handlers.commands_list,
+    "terminal.list": ui_handlers.terminal_list,
 }
 
 

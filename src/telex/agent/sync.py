@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         PermissionExplainResult,
         RunDiffResult,
         RunSteerResult,
+        TerminalListResult,
         TodosResult,
         WorkspaceListResult,
         WorkspaceReadResult,
@@ -793,6 +794,14 @@ class Agent:
                 to undo; the message says which.
         """
         return self._run(self._agent.history_undo(session_id, run_id=run_id, dry_run=dry_run))
+
+    def terminal_list(self, session_id: str) -> TerminalListResult:
+        """Return the terminals that the runs of a session opened.
+
+        Args:
+            session_id: The session.
+        """
+        return self._run(self._agent.terminal_list(session_id))
 
     def todos_get(self, session_id: str) -> TodosResult:
         """Return the todo list of a session.

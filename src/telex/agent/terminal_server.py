@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from telex.automation.caller import Caller
+    from telex.automation.verb_protocol import ExpectedFacts
 
     Connect = Callable[[], Awaitable[Caller]]
 
@@ -67,19 +68,27 @@ class TerminalServer:
             raise
 
     async def run_verb(
-        self, words: Sequence[str], *, cwd: str = "/", env: Mapping[str, str] | None = None
+        self,
+        words: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        stdin: str | None = None,
+        expected: ExpectedFacts | None = None,
     ) -> VerbParts:
         """Run a verb, given as the words of its command line.
 
         Args:
             cwd: The directory in which `open` starts a program.
             env: The whole environment of that program.
+            stdin: The text of `type -`.
+            expected: Checked directly before each input.
 
         Raises:
             VerbRefused: The verb failed.
             NoTerminalServer, SessionProblem: As for `call`.
         """
-        asked = RunVerb(tuple(words), cwd, dict(env or {}), parts=True)
+        asked = RunVerb(tuple(words), cwd, dict(env or {}), stdin, parts=True, expected=expected)
         output = await self.call(METHOD, asked, VerbOutput)
         if output.again:  # the server is an older one that ends now
             await self._drop(await self.caller())

@@ -286,3 +286,10 @@ async def commands_list(
 ) -> extensions.CommandsListResult:
     """List the commands and skills that a person can call by `/name`."""
     return await connection.workspace.context.slash_commands.describe()
+
+
+async def terminal_list(
+    runtime: AgentRuntime, params: extensions.TerminalListParams, connection: UiConnection
+) -> extensions.TerminalListResult:
+    listed = await runtime.terminals.of(params.session_id).listed()
+    return extensions.TerminalListResult(params.session_id, listed)

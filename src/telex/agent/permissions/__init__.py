@@ -25,11 +25,13 @@ The judge is pure; only `disk` reads the disk for it:
     git_inspector       decides whether git may run without a question
     reader_environment  the environment of a command that runs without a question
     repeatable          commands that will do the same later, and answers to remember
+    typed_input         what may be typed into a terminal without a question
     display_text        escapes foreign text for questions; the digest of a question
 
 Enforcement:
     workspace_permissions  the rules of one workspace, with the remembered answers
     confirmation           judges a call, asks the user, and binds the answer to what was shown
+    terminal_confirmation  judges calls that open a terminal or type into one
     question_text          the text of questions
     bound_files            the files that an answer is bound to
     implied_files          files and directories that a command uses without naming them

@@ -103,7 +103,7 @@ def confinement(
     sandbox."""
     if tool not in CONFINED_TOOLS or judged.decision is not Permission.ALLOW:
         return None
-    if judge.mode is Mode.FULL or (tool == SHELL_TOOL and _is_allowed_by_user(judged, judge)):
+    if judge.mode is Mode.FULL or (tool == SHELL_TOOL and is_allowed_by_user(judged, judge)):
         return None
     kernel = kernel or asked_kernel()
     if not kernel.linux:
@@ -163,7 +163,7 @@ def _network(confined: Confinement) -> str:
     return "no TCP" if no_tcp else "your network"
 
 
-def _is_allowed_by_user(judged: Judgement, judge: Judge) -> bool:
+def is_allowed_by_user(judged: Judgement, judge: Judge) -> bool:
     """Return whether a rule of the user allows the command by its words, or all commands."""
     decided = (judged.rule, *(piece.verdict.rule for piece in judged.pieces))
     whole = (rule for rule in judge.rules if rule.decision is Permission.ALLOW and _is_whole(rule))

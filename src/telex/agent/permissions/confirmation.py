@@ -37,12 +37,28 @@ from telex.agent.permissions.reader_environment import (
     needs_reader_environment,
     unattended_environment,
 )
+from telex.agent.permissions.terminal_confirmation import (
+    JUDGED_TOOLS,
+    REMEMBER_TERMINAL,
+    JudgedTerminal,
+    judge_do,
+    judge_open,
+)
 from telex.agent.permissions.tool_rules import PATH_ARGUMENTS, PATH_TOOLS, SHELL_TOOL
 from telex.agent.permissions.workspace_permissions import REMEMBERED
 from telex.agent.protocol import events
 from telex.agent.protocol.ui_requests import UiConfirmRequestParams, UiConfirmResult
 from telex.agent.sandbox_files import OutsideSandbox, Sandbox
-from telex.agent.tools.tool import Preview, ToolResult
+from telex.agent.tools.terminal_tools import (
+    NO_TERMINALS,
+    TerminalDo,
+    TerminalOpen,
+    facts_of,
+    find_terminal,
+    types_something,
+    wait_for_person,
+)
+from telex.agent.tools.tool import Preview, ToolFailed, ToolResult
 from telex.processes.shielded import run_in_thread
 
 if TYPE_CHECKING:
@@ -110,6 +126,8 @@ class ConfirmQuestion:
     digest: bytes
     events: tuple[events.AgentEvent, ...]
     """The events that announce the question in a run."""
+    terminal: JudgedTerminal | None = None
+    """Of a call that opens a terminal or types into one."""
 
 
 class Confirmer:
@@ -142,6 +160,8 @@ class Confirmer:
         self, call: PreparedCall, context: ToolContext, call_id: str | None = None
     ) -> CallOutcome | ConfirmQuestion:
         """Judge the call. Return a question if the user has to decide."""
+        if call.tool.name in JUDGED_TOOLS:
+            return await self._confirm_terminal(call, context, call_id)
         request = await run_in_thread(lambda _: _request_or_failure(call, context))
         if isinstance(request, ToolResult):
             return FailedCall(request)
@@ -173,6 +193,93 @@ class Confirmer:
             _announcement(resolved, preview, call_id),
         )
 
+    async def _confirm_terminal(
+        self, call: PreparedCall, context: ToolContext, call_id: str | None
+    ) -> CallOutcome | ConfirmQuestion:
+        """Judge a call that opens a terminal or types into one."""
+        try:
+            found = await self._judge_terminal(call.arguments, context)
+        except (ToolFailed, OutsideSandbox, OSError) as error:
+            return FailedCall(ToolResult(str(error), is_error=True))
+        if isinstance(found, ToolResult):
+            return FailedCall(found)
+        judged = found.judged
+        match judged.decision:
+            case Permission.ALLOW:
+                return AllowedCall(call, found.context)
+            case Permission.DENY:
+                return RefusedCall(_denial(judged))
+        files = await run_in_thread(lambda _: self._files_of_terminal(found))
+        if not files.is_complete:
+            return RefusedCall(TOO_MANY_FILES)
+        digest = _digest(call, context, files, found.moment)
+        params = self._question(judged, call, [found.message, *link_notes(files)], digest)
+        params = msgspec.structs.replace(
+            params, title="Open program?" if found.terminal is None else "Type into terminal?"
+        )
+        if found.terminal is not None:
+            params = msgspec.structs.replace(
+                params, message=f"{params.message}\n\n{REMEMBER_TERMINAL}", allow_remember=True
+            )
+        announced = _announcement(call, None, call_id)
+        return ConfirmQuestion(
+            judged, call, found.context, files, params, digest.encode(), announced, found
+        )
+
+    async def _judge_terminal(
+        self, asked: TerminalOpen | TerminalDo, context: ToolContext
+    ) -> JudgedTerminal | ToolResult:
+        """Raises ToolFailed, OutsideSandbox and OSError."""
+        judge = self.permissions.judge
+        if isinstance(asked, TerminalOpen):
+            return await run_in_thread(lambda _: judge_open(asked, judge, context))
+        access = context.terminals
+        if access is None:
+            raise ToolFailed(NO_TERMINALS)
+        one = find_terminal(asked, access)
+        facts = await facts_of(one, access)
+        if facts.holder is not None and types_something(asked):
+            return await wait_for_person(one, facts.holder, context)
+        return await run_in_thread(lambda _: judge_do(asked, one, facts, judge, context))
+
+    def _files_of_terminal(self, found: JudgedTerminal) -> BoundFiles:
+        """Return the files of a program that is opened."""
+        if not found.command:
+            return BoundFiles({}, is_complete=True)
+        paths, sandbox = self.permissions.judge.paths, Sandbox(found.context.sandbox.root)
+        return find_bound_files(found.judged, paths, sandbox, Path(found.cwd), found.command)
+
+    async def _settle_terminal(
+        self, question: ConfirmQuestion, before: JudgedTerminal, answer: UiAnswer
+    ) -> CallOutcome:
+        """Return the outcome of an answer about a terminal. A yes counts only while the same
+        program reads, and nobody has typed since."""
+        call, context = question.call, question.context
+        outcome = _outcome(answer.value, call, context)
+        if not isinstance(outcome, AllowedCall):
+            return outcome
+        try:
+            now = await self._judge_terminal(call.arguments, context)
+        except (ToolFailed, OutsideSandbox, OSError) as error:
+            return FailedCall(ToolResult(str(error), is_error=True))
+        if isinstance(now, ToolResult):
+            return FailedCall(now)
+        if now.judged.decision is Permission.DENY:
+            return RefusedCall(_denial(now.judged))
+        files = await run_in_thread(lambda _: self._files_of_terminal(now))
+        if changed := _changed(question.files, files):
+            return RefusedCall(changed)
+        if now.moment != before.moment:
+            return RefusedCall(
+                "the terminal has changed since the question (another program reads it, or "
+                "somebody typed); nothing was typed. Look at the screen and decide again"
+            )
+        if answer.digest != _digest(call, context, files, now.moment).encode():
+            return RefusedCall("the answer belongs to another question; nothing was run")
+        if before.terminal is not None and answer.value.remember:
+            before.terminal.allowed = True
+        return outcome
+
     async def settle(self, question: ConfirmQuestion, answer: UiAnswer | None) -> CallOutcome:
         """Return the outcome of an answer; `answer` is None if no UI can ask the user.
 
@@ -181,6 +288,8 @@ class Confirmer:
         judged, call, context = question.judged, question.call, question.context
         if answer is None:
             return RefusedCall(f"{NO_CONFIRM}; {judged.why}")
+        if question.terminal is not None:
+            return await self._settle_terminal(question, question.terminal, answer)
         outcome = _outcome(answer.value, call, context)
         if isinstance(outcome, AllowedCall):
             now = await run_in_thread(lambda _: self._bound_files(judged, call, context))
@@ -326,11 +435,15 @@ def _denial(judged: Judgement) -> str:
     return judged.rule.reason or remembered or judged.why
 
 
-def _digest(call: PreparedCall, context: ToolContext, bound: BoundFiles) -> str:
-    """Hash the tool, its directory, its arguments to the last byte, and the files it names."""
+def _digest(
+    call: PreparedCall, context: ToolContext, bound: BoundFiles, moment: tuple[Any, ...] = ()
+) -> str:
+    """Hash the tool, its directory, its arguments to the last byte, and the files it names; of a
+    call that types, also who reads it."""
     named = {in_line(path): [*map(in_line, astuple(file))] for path, file in bound.files.items()}
     parts = msgspec.json.encode(call.arguments), msgspec.json.encode(named)
-    return digest(call.tool.name, os.fspath(context.cwd), *parts)
+    moments = (msgspec.json.encode(moment),) if moment else ()
+    return digest(call.tool.name, os.fspath(context.cwd), *parts, *moments)
 
 
 def _announcement(

@@ -78,9 +78,12 @@ PATH_TOOLS: Final = {
 }
 PATH_ARGUMENTS: Final = ("path", "file_path")
 HARMLESS_TOOLS: Final = frozenset(
-    {"todo", "tool_output_cache", "tool_output_cache_line", "tool_output_cache_grep"}
+    {
+        *("todo", "tool_output_cache", "tool_output_cache_line", "tool_output_cache_grep"),
+        *("terminal_see", "terminal_wait", "terminal_close"),
+    }
 )
-"""Tools that use only data of the run itself."""
+"""Tools that use only data of the run itself, and terminals that it opened."""
 SKILL_TOOL: Final = "skill_load"
 """The tool that reads files of skills, and refuses everything else by itself."""
 PRIVATE_TOOLS: Final = frozenset({"clipboard_read"})

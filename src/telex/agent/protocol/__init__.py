@@ -73,6 +73,7 @@ METHODS: Final[dict[str, tuple[Any, Any]]] = {
     "todos.get": (extensions.TodosGetParams, extensions.TodosResult),
     "todos.set": (extensions.TodosSetParams, extensions.TodosResult),
     "commands.list": (extensions.CommandsListParams, extensions.CommandsListResult),
+    "terminal.list": (extensions.TerminalListParams, extensions.TerminalListResult),
 }
 """Requests from a UI to the runtime: parameters and result."""
 

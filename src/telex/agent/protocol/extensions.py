@@ -11,6 +11,7 @@
 | `history.export`, `history.undo` | UI requests | server `supports_history` |
 | `todos.get`, `todos.set` | UI requests | server `supports_todos` |
 | `commands.list` | UI requests | server `supports_commands` |
+| `terminal.list` | UI requests | server `supports_terminals` |
 | `ui.clipboard.read` | runtime requests | UI `supports_clipboard_read` |
 | `ui.request.cancel` | runtime notifies | UI `supports_request_cancel` |
 | `text.delta`, `reasoning.delta` | runtime notifies | UI `supports_deltas` |
@@ -338,3 +339,30 @@ class CommandsListResult(Struct, frozen=True):
     errors: list[SkillProblem]
     truncated: bool
     """There are more than a list holds."""
+
+
+# The terminals of a session.
+
+
+class TerminalListParams(Struct, frozen=True):
+    session_id: str
+
+
+class ListedTerminal(Struct, frozen=True):
+    """A terminal that the runs of a session opened."""
+
+    name: str
+    id: str
+    program: str
+    """The command line, masked and as one line."""
+    input: str
+    """What the program waits for: an input state of docs/reference/input-state.md, or `exited`."""
+    attach: str
+    """The command with which a person looks at it, and takes it over."""
+
+
+class TerminalListResult(Struct, frozen=True):
+    """The terminals of a session, in the order in which they were opened."""
+
+    session_id: str
+    terminals: list[ListedTerminal]

@@ -65,6 +65,7 @@ class ServerCapabilities(Struct, frozen=True):
     supports_history: bool = True
     supports_image_input: bool = True
     supports_commands: bool = True
+    supports_terminals: bool = True
 
 
 class WorkspaceChoice(Struct, frozen=True, omit_defaults=True):

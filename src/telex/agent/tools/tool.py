@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from telex.agent.protocol.ui_requests import UiClipboardReadParams, UiClipboardReadResult
     from telex.agent.sandbox_files import Sandbox
     from telex.agent.skill_library import SkillLibrary
+    from telex.agent.terminals import TerminalAccess
     from telex.agent.tools.output_cache import OutputCache
     from telex.agent.tools.todo import TodoList
     from telex.processes.sandbox import Confinement
@@ -60,6 +61,8 @@ class ToolContext:
     """The skills of the workspace."""
     conversation: Callable[[], Awaitable[Sequence[Message]]] | None = None
     """Returns the messages that the caller of the tool sees; None outside a run."""
+    terminals: TerminalAccess | None = None
+    """The terminals of the thread; None outside a run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from telex.agent.tools.output_cache import CACHED, CACHED_GREP, CACHED_LINE, NoS
 from telex.agent.tools.search import SEARCH
 from telex.agent.tools.shell import SHELL
 from telex.agent.tools.skill_load import SKILL_LOAD
+from telex.agent.tools.terminal_tools import TERMINAL_TOOLS
 from telex.agent.tools.todo import TODO
 from telex.agent.tools.tool import ToolContext, ToolFailed, ToolResult, new_id
 from telex.config.errors import ConfigError
@@ -180,5 +181,6 @@ async def _bounded(result: ToolResult, context: ToolContext) -> ToolResult:
 BUILTIN_TOOLS: Final[tuple[AgentTool[Any], ...]] = (
     *(READ, READ_LINE, VIEW_IMAGE, WRITE, EDIT, SEARCH, LIST, SHELL, TODO),
     *(SKILL_LOAD, CLIPBOARD_READ, CACHED, CACHED_LINE, CACHED_GREP),
+    *TERMINAL_TOOLS,
 )
 """The built-in tools, in the order in which they are offered to a model."""
