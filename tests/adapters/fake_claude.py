@@ -2,7 +2,7 @@
 
 A real program for tests, run on a PTY, with the standard library only. It was written from notes
 about that UI and shares no constant with the adapter, so that an error in one is not hidden by the
-other. The prompt decides what happens: `slow` works until Esc, `error` fails, `permission` asks
+other. The prompt decides what happens: `in parts` says something first, `slow` works until Esc, `error` fails, `permission` asks
 first, `plan` proposes a plan; anything else is answered. `/usage`, `/cost`, `/model`, `/doctor`,
 `/clear` and `/exit` are commands. `--login` starts with the login screen.
 
@@ -278,6 +278,9 @@ class Fake:
             self._command(text)
             return
         self._say("")
+        if "in parts" in text:
+            self._say("⏺ First this.", "")
+            self._say("⏺ Then that.", "")
         if "slow" in text:
             self.turn = Turn(lambda: None, steps=float("inf"))
         elif "error" in text:

@@ -16,6 +16,7 @@ from agent.ui_side import ALL, an_agent
 from telex.adapters.plugin_registry import builtin_plugins
 from telex.adapters.protocol import CoreIntents
 from telex.agent.cores.adapter_core import AdapterCore
+from telex.agent.cores.adapter_screen import unseen
 from telex.agent.model_catalogue import ADAPTER, ModelChoice
 from telex.agent.terminal_server import TerminalServer
 from telex.automation.caller import SharedCaller
@@ -79,7 +80,7 @@ class World:
 
         terminals = TerminalServer(sessions)
         manifest, within = options.pop("manifest", MANIFEST), options.pop("within", 20.0)
-        core = AdapterCore(manifest, terminals, recognised_within=within)
+        core = AdapterCore(manifest, terminals, recognised_within=within, look_seconds=0.02)
         try:
             async with an_agent(self.directory, ModelChoice(ADAPTER, core), **options) as agent:
                 yield agent
@@ -135,6 +136,7 @@ async def begun(ui: Ui, text: str, **more: Any) -> str:
     run = await ui.start(text, **more)
     question = await ui.until("ui.confirm.request")
     assert "Start claude-code?" in question["params"]["title"]
+    assert "/bin/claude\nin /" in question["params"]["message"]
     ui.answer(question, YES)
     question = await ui.until("ui.confirm.request")
     assert "1. Yes, I trust this folder" in question["params"]["message"]
@@ -213,11 +215,13 @@ async def test_the_program_answers_every_run_of_a_thread_and_asks_by_the_ui(plac
 async def test_a_cancel_interrupts_the_program_and_types_nothing_after(place: Path) -> None:
     async with a_world(place) as world, world.agent() as agent:
         ui = await agent.connect(**ALL)
-        run = await begun(ui, "something slow")
-        await world.sees("Thinking")
+        run = await begun(ui, "something slow in parts")
+        while "thinking" not in (await ui.until("agent.event"))["params"]["event"].get("state", ""):
+            pass
+        await until_text(ui, run, "First this.")
         assert (await ui.call("run.cancel", {"run_id": run}))["ok"] is True
         await world.sees("Interrupted by user")
-        assert world.typed() == ["something slow", "enter", "escape"]
+        assert world.typed() == ["something slow in parts", "enter", "escape"]
         run = await ui.start("ask permission")
         await ui.until("ui.pick.request")
         assert (await ui.call("run.cancel", {"run_id": run}))["ok"] is True
@@ -304,7 +308,7 @@ async def test_the_end_of_the_program_and_a_login_are_errors_that_say_what_to_do
 
 
 async def test_two_threads_have_two_programs_and_each_is_asked_about(place: Path) -> None:
-    async with a_world(place) as world, world.agent() as agent:
+    async with a_world(place) as world, world.agent(mode="trusted") as agent:
         one, other = await agent.connect(**ALL), await agent.connect(**ALL)
         run = await begun(one, "hello")
         run2 = await begun(other, "hello you")
@@ -374,3 +378,19 @@ async def test_any_adapter_with_a_core_in_its_manifest_can_be_used(place: Path) 
         ui.answer(question, {"value": "Ada"})
         assert await ui.until_ended(run) == "completed"
         assert ui.final(run).endswith("'Ada'")
+
+
+def test_only_what_was_not_said_before_is_emitted() -> None:
+    one, two, three = ({"text": word} for word in ("one", "two", "three"))
+    cut = {"text": "wo", "cut": True}
+    for before, now, new in [
+        ([], [one], [one]),
+        ([one], [one, two], [two]),
+        ([one, two], [one], []),
+        ([one, two], [two, three], [three]),
+        ([one, two], [cut, three], [three]),
+        ([one, two, three], [cut, three], []),
+        ([], [cut, three], [cut, three]),
+        ([one], [two], [two]),
+    ]:
+        assert list(unseen(before, now)) == new, (before, now)

@@ -9,8 +9,8 @@ dialog of the TUI becomes a question with the options as the adapter read them, 
 typed only if the same dialog still stands. A screen that the adapter does not know is never taken
 for a program at rest: the person gets the screen and the command to attach.
 
-The text of the program is read when it rests, so there are no deltas. A manifest with a table
-`core` makes a plugin usable here (`telex.adapters.protocol.CoreIntents`).
+The text of the program is read from its screen in whole entries, so there are no deltas. A manifest
+with a table `core` makes a plugin usable here (`telex.adapters.protocol.CoreIntents`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
-from telex.agent.cores.adapter_run import AdapterFailed, AdapterRun, Unanswered
+from telex.agent.cores.adapter_run import AdapterRun, Unanswered
+from telex.agent.cores.adapter_start import AdapterFailed
 from telex.agent.cores.adapter_terminal import TerminalGone, TerminalProgramEnded
 from telex.agent.protocol import events
 from telex.agent.protocol.sessions import ModelDetails
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 RECOGNISED_WITHIN: Final = 20.0
 """Seconds after which a screen that is neither known nor busy is shown to the person."""
+LOOK_SECONDS: Final = 1.0
+"""The least time between two looks at a program that draws while it works."""
 
 
 class AdapterCore:
@@ -52,6 +55,7 @@ class AdapterCore:
         server: TerminalServer,
         *,
         recognised_within: float = RECOGNISED_WITHIN,
+        look_seconds: float = LOOK_SECONDS,
     ) -> None:
         """`manifest` has a `core` and a `default_target`."""
         assert manifest.core is not UNSET
@@ -61,6 +65,7 @@ class AdapterCore:
         self.argv = (manifest.default_target.program, *manifest.default_target.args)
         self.server = server
         self.recognised_within = recognised_within
+        self.look_seconds = look_seconds
         self.terminals: dict[str, AdapterTerminal] = {}
         """The terminal of each thread."""
         self.kept: set[str] = set()

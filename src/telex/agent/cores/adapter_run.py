@@ -7,7 +7,6 @@ and then follows the states until a prompt can be sent again, or the run cannot 
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
@@ -24,6 +23,14 @@ from telex.agent.cores.adapter_screen import (
     stored_answer,
     subject,
     unseen,
+    without_open_call,
+)
+from telex.agent.cores.adapter_start import (
+    AdapterFailed,
+    question_data,
+    start_note,
+    start_refusal,
+    start_terminal,
 )
 from telex.agent.cores.adapter_terminal import (
     AdapterTerminal,
@@ -31,19 +38,15 @@ from telex.agent.cores.adapter_terminal import (
     TerminalGone,
     TerminalProgramEnded,
     input_kinds,
-    open_terminal,
 )
-from telex.agent.limits import AGENT_ADAPTER_PROGRAMS
-from telex.agent.permissions import Permission
 from telex.agent.protocol import events
 from telex.agent.protocol.ui_requests import PickItem
-from telex.agent.terminal_server import NoTerminalServer, VerbRefused
+from telex.agent.terminal_server import NoTerminalServer
 from telex.agent.tools.tool import new_id
 from telex.automation.errors import NotPermitted, Refused, SessionProblem
-from telex.processes.shielded import run_shielded
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping, Sequence
 
     from telex.adapters.protocol import AdapterState, CoreIntents
     from telex.agent.cores import CoreContext, CoreOutput, RunInput
@@ -56,10 +59,6 @@ _ADVICE: Final = {
     "quota": "its account has nothing left; choose another model: telex agent models",
     "auth": "log in there: {attach}",
 }
-
-
-class AdapterFailed(Exception):
-    """The TUI cannot go on with the run; the message says why and what to do."""
 
 
 class Unanswered(Exception):
@@ -77,11 +76,15 @@ class AdapterRun:
     """Whether this run has typed a prompt, so that the program works for it."""
     _seen: list[dict[str, Any]] = field(default_factory=list)
     """What the program has said in this turn, as far as it was emitted."""
+    _old: list[dict[str, Any]] = field(default_factory=list)
+    """What the program had said before the prompt of this turn."""
     _last_text: str | None = None
     """The newest text. It is emitted as `text` if anything follows it, else as the answer."""
     _last_state: str = ""
     _closed_panels: set[str] = field(default_factory=set)
     """The states of panels that were closed: a report may stay on the screen, and needs nothing."""
+    _reached: SeenState = field(init=False)
+    """The result of the last work that was watched."""
     _note: str = ""
     """What to say to the person next."""
     _steps: int = 0
@@ -104,13 +107,12 @@ class AdapterRun:
             yield events.CompactionCompleteEvent(_now(), compacted=False)
             texts = [asked.text] if asked.text.strip() else []
         if texts and (question is not None or self._known_terminal() is None):
-            refused = await self._start_refusal(None if question is None else answer == "yes")
-            if refused:
-                yield events.FinalEvent(refused)
+            answered = None if question is None else answer == "yes"
+            if refusal := await start_refusal(self.core, self.context, answered):
+                yield events.FinalEvent(refusal)
                 return
-            async with aclosing(self._start()) as outputs:
-                async for output in outputs:
-                    yield output
+            self._terminal = await start_terminal(self.core, self.context)
+            yield events.TextEvent(await start_note(self._terminal, self.context), _now())
         while True:
             for text in texts:
                 async with aclosing(self._prompt(text)) as outputs:
@@ -135,73 +137,6 @@ class AdapterRun:
         self._terminal = self.core.terminals.get(self.context.session_id)
         return self._terminal
 
-    async def _start_refusal(self, answered: bool | None) -> str:
-        """Ask the person whether the program may be started, once for each thread, unless a rule
-        decides. Return why it may not; empty if it may."""
-        core, context = self.core, self.context
-        command = " ".join(core.argv)
-        if context.session_id in core.allowed:
-            return ""
-        judged = await context.judge_program(core.argv)
-        if judged.decision is Permission.DENY:
-            raise AdapterFailed(f"{command} may not be started: {judged.why}")
-        if judged.decision is Permission.ASK and answered is None:
-            answer = await context.confirm(
-                f"Start {core.name}?",
-                f"{command}\n\nin {context.cwd}\n\nIt is the model of this session: telex types "
-                "your messages into it, on a terminal. It runs with your rights, outside the "
-                "kernel's sandbox, and its own questions come to you.",
-                data=_data(AskedQuestion()),
-            )
-            if answer is None:
-                raise AdapterFailed(
-                    f"{command} was not started: no UI can ask you. Connect one that answers "
-                    "ui.confirm.request, or allow the command by a rule"
-                )
-            answered = answer.ok
-        if judged.decision is Permission.ASK and not answered:
-            return f"{core.name} was not started, as you said."
-        core.allowed.add(context.session_id)
-        return ""
-
-    async def _start(self) -> AsyncGenerator[CoreOutput, None]:
-        core, context = self.core, self.context
-        await self._make_room()
-        name = f"{core.name}-{new_id()[:6]}"
-        environment = context.program_environment
-        if shutil.which(core.argv[0], path=environment.get("PATH")) is None:
-            raise AdapterFailed(f"there is no program {core.argv[0]} on PATH; install it")
-        opening = open_terminal(
-            core.server, core.name, name, cwd=context.cwd, environment=environment
-        )
-        try:
-            self._terminal = await run_shielded(self._opened(opening))
-        except (VerbRefused, NoTerminalServer, SessionProblem) as problem:
-            raise AdapterFailed(f"{core.name} could not be started: {problem}") from None
-        note = f"{core.name} runs in the terminal {name}. To see it: {self.terminal.attach_command}"
-        if len(await context.messages()) > len(context.run_messages):
-            note += f"\nIt is a new {core.name}, which does not know the conversation before."
-        yield events.TextEvent(note, _now())
-
-    async def _opened(self, opening: Any) -> AdapterTerminal:
-        terminal: AdapterTerminal = await opening
-        self.core.terminals[self.context.session_id] = terminal
-        return terminal
-
-    async def _make_room(self) -> None:
-        """Forget programs that have ended. Raises AdapterFailed if too many run."""
-        terminals = self.core.terminals
-        if len(terminals) < AGENT_ADAPTER_PROGRAMS:
-            return
-        for thread, terminal in list(terminals.items()):
-            if not await terminal.is_live():
-                await self.core.end_terminal(thread)
-        if len(terminals) >= AGENT_ADAPTER_PROGRAMS:
-            raise AdapterFailed(
-                f"{AGENT_ADAPTER_PROGRAMS} programs of {self.core.name} run already; end one: "
-                "telex list, telex close NAME"
-            )
-
     async def _resume(
         self, question: AskedQuestion, answer: str | None
     ) -> AsyncGenerator[CoreOutput, None]:
@@ -222,6 +157,8 @@ class AdapterRun:
         self._terminal = core.terminals[self.context.session_id] = terminal
         core.allowed.add(self.context.session_id)
         self._is_prompted = True
+        if self._question(now := await terminal.look()) == question:
+            self._seen = without_open_call(self._said(now))  # was emitted before the restart
         seen = None if answer is None else await self._type_answer(question, answer)
         async with aclosing(self._follow(seen or await self._wait())) as outputs:
             async for output in outputs:
@@ -235,22 +172,73 @@ class AdapterRun:
         async with aclosing(self._follow(await self._wait(), before=True)) as outputs:
             async for output in outputs:
                 yield output
-        if self._last_text is not None:
-            yield events.TextEvent(self._last_text, _now())
-        self._seen, self._last_text = [], None
+        for output in self._held_text():
+            yield output
+        self._seen = []
         yield self._state_event("prompt", "your message is typed")
         self._is_prompted = True
         intent, param = _prompt_of(core.intents, text)
+        turn = self.terminal.turn(intent, {param: text}, core.recognised_within)
         try:
-            seen = await self.terminal.turn(intent, {param: text}, core.recognised_within)
+            async with aclosing(self._watched(turn)) as outputs:
+                async for output in outputs:
+                    yield output
         except (Refused, NotPermitted) as refused:
             raise AdapterFailed(
                 f"nothing was sent to {core.name}: {refused.args[0]}. Look: "
                 f"{self.terminal.attach_command}"
             ) from None
-        async with aclosing(self._follow(seen)) as outputs:
+        async with aclosing(self._follow(self._reached)) as outputs:
             async for output in outputs:
                 yield output
+
+    async def _watched(
+        self, work: Coroutine[Any, Any, SeenState]
+    ) -> AsyncGenerator[CoreOutput, None]:
+        """Yield what the program does and says until the work has its result, in `_reached`. A
+        look follows a change of the screen, at most one in `look_seconds`."""
+        task = asyncio.create_task(work)
+        sequence, drawn = 0, list[dict[str, Any]]()
+        try:
+            while await self._drew(task, sequence):
+                state = await self.terminal.look()
+                sequence = state.sequence
+                if self.terminal.input_of(state) == "busy":
+                    if state.state != self._last_state:
+                        yield self._state_event(state.state, state.evidence)
+                    # A screen may be half drawn: only what two looks have shown is emitted, and not
+                    # the last entry, which grows.
+                    before, drawn = drawn, self._said(state)
+                    if drawn == self._old:
+                        drawn = []  # the turn before, until the program has drawn the prompt
+                    both = [one for one, other in zip(drawn, before, strict=False) if one == other]
+                    for output in self._new_outputs(both[: max(0, len(drawn) - 1)]):
+                        yield output
+                    for output in self._held_text():
+                        yield output
+                await asyncio.wait({task}, timeout=self.core.look_seconds)
+            self._reached = await task
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+
+    async def _drew(self, task: asyncio.Task[SeenState], sequence: int) -> bool:
+        """Wait until the program has drawn something since a sequence. False if the task is done
+        before."""
+        if task.done():
+            return False
+        drawing = asyncio.create_task(self.terminal.changed(sequence, stable=False))
+        try:
+            either: set[asyncio.Future[Any]] = {task, drawing}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                with suppress(TerminalGone):  # the next look says why
+                    await drawing
+            return not task.done()
+        finally:
+            drawing.cancel()
+            await asyncio.wait({drawing})
 
     async def _follow(
         self, seen: SeenState, *, before: bool = False
@@ -263,12 +251,13 @@ class AdapterRun:
             if self._note:
                 yield events.TextEvent(self._note, _now())
                 self._note = ""
-            if state.state != self._last_state:
+            if state.state != self._last_state and not (before and self._is_at_rest(state)):
                 yield self._state_event(state.state, state.evidence)
-            if not before:
-                async with aclosing(self._new_outputs(state, seen.matched)) as outputs:
-                    async for output in outputs:
-                        yield output
+            if before:
+                self._old = self._said(state)
+            elif seen.matched:
+                for output in self._new_outputs(without_open_call(self._said(state))):
+                    yield output
             if seen.matched and self._is_at_rest(state):
                 self._raise_if_failed(state, before=before)
                 return
@@ -290,7 +279,10 @@ class AdapterRun:
                 is_shown = True
                 yield events.TextEvent(await self._unknown_screen(state), _now())
             last_sequence = state.sequence
-            seen = await self._wait()
+            async with aclosing(self._watched(self._wait())) as outputs:
+                async for output in outputs:
+                    yield output
+            seen = self._reached
 
     async def _wait(self) -> SeenState:
         return await self.terminal.wait(self.core.recognised_within)
@@ -319,24 +311,25 @@ class AdapterRun:
 
     # What the program says.
 
-    async def _new_outputs(
-        self, state: AdapterState, is_whole: bool
-    ) -> AsyncGenerator[CoreOutput, None]:
+    def _new_outputs(self, said: Sequence[dict[str, Any]]) -> Iterator[CoreOutput]:
         """Yield what was not emitted yet. The newest text is held back, as it may be the answer."""
-        said = said_entries(state.metadata.get(self.core.intents.said)) if is_whole else []
-        if said and "result" not in said[-1] and "tool" in said[-1]:
-            said.pop()  # the call still runs, or is asked about
         for one in unseen(self._seen, said):
             self._seen.append(one)
-            if self._last_text is not None:
-                yield events.TextEvent(self._last_text, _now())
-                self._last_text = None
+            yield from self._held_text()
             if "tool" in one:
-                for event in self._step_events(one):
-                    yield event
+                yield from self._step_events(one)
             elif one.get("text"):
                 cut = f"[the beginning has left the screen; see {self.terminal.attach_command}]\n"
                 self._last_text = (cut if one.get("cut") else "") + str(one["text"])
+
+    def _said(self, state: AdapterState) -> list[dict[str, Any]]:
+        return said_entries(state.metadata.get(self.core.intents.said))
+
+    def _held_text(self) -> Iterator[CoreOutput]:
+        """Yield the text that was held back, as something follows it."""
+        if self._last_text is not None:
+            yield events.TextEvent(self._last_text, _now())
+            self._last_text = None
 
     def _step_events(self, said: Mapping[str, Any]) -> Sequence[CoreOutput]:
         self._steps += 1
@@ -390,9 +383,8 @@ class AdapterRun:
         self, question: AskedQuestion, state: AdapterState
     ) -> AsyncGenerator[CoreOutput, None]:
         """Show the person what the program shows. `_answer` asks."""
-        if self._last_text is not None:
-            yield events.TextEvent(self._last_text, _now())
-            self._last_text = None
+        for output in self._held_text():
+            yield output
         dialog = question.dialog
         text = await self.terminal.screen() if dialog is None else dialog.text
         note = f"{self.core.name} asks in the terminal {self.terminal.name} ({state.state}):"
@@ -420,7 +412,7 @@ class AdapterRun:
     async def _asked(
         self, question: AskedQuestion, title: str, gone: asyncio.Future[None]
     ) -> str | None:
-        context, data, dialog = self.context, _data(question), question.dialog
+        context, data, dialog = self.context, question_data(question), question.dialog
         if dialog is not None and not dialog.is_yes_or_no:
             items = [PickItem(str(n), label) for n, label in enumerate(dialog.options, 1)]
             return "\n".join(await context.pick(title, items, data=data, gone=gone)) or None
@@ -436,7 +428,7 @@ class AdapterRun:
         # The next look says what happened instead.
         with suppress(AdapterFailed, TerminalProgramEnded, TerminalGone):
             while self._question(now := await self.terminal.look()) == question:
-                await self.terminal.changed(now.sequence)
+                await self.terminal.changed(now.sequence, stable=True)
 
     async def _type_answer(self, question: AskedQuestion, answer: str) -> SeenState:
         """Type the answer if what it answers still stands, and wait."""
@@ -493,10 +485,6 @@ def _prompt_of(intents: CoreIntents, text: str) -> tuple[str, str]:
         assert intents.command_param is not None
         return intents.command, intents.command_param
     return intents.prompt, intents.prompt_param
-
-
-def _data(question: AskedQuestion) -> Raw:
-    return Raw(msgspec.json.encode(question))
 
 
 def _now() -> int:

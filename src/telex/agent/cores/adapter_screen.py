@@ -81,11 +81,19 @@ def said_entries(given: Any) -> list[dict[str, Any]]:
     return [one for one in given or () if isinstance(one, dict)]
 
 
+def without_open_call(said: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the entries without a call at the end that still runs, or is asked about. Pure."""
+    open_call = said and "tool" in said[-1] and "result" not in said[-1]
+    return said[:-1] if open_call else said
+
+
 def unseen(
     before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]
 ) -> Sequence[dict[str, Any]]:
     """Return the part of `now` that comes after `before`. The beginning may have scrolled away, so
     `now` may begin in the middle of `before`, and its first entry may be cut. Pure."""
+    if any(list(before[at : at + len(now)]) == list(now) for at in range(len(before))):
+        return ()
     first = 1 if before and now and now[0].get("cut") else 0
     whole = now[first:]
     for count in range(min(len(before), len(whole)), 0, -1):

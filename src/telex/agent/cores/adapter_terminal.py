@@ -124,10 +124,12 @@ class AdapterTerminal:
         asked = adapter_spec.SendIntent(self.place.adapter, intent)
         await self._call("adapter.send", asked, adapter_spec.StateReply)
 
-    async def changed(self, sequence: int) -> None:
-        """Wait until the screen has changed since a sequence, and is stable again. Raises
-        TerminalGone."""
-        matcher = match.all_of(match.changed(sequence), match.stable(_STABLE_MS))
+    async def changed(self, sequence: int, *, stable: bool) -> None:
+        """Wait until the screen has changed since a sequence, and with `stable` until it rests
+        again. Raises TerminalGone."""
+        matcher = match.changed(sequence)
+        if stable:
+            matcher = match.all_of(matcher, match.stable(_STABLE_MS))
         asked = spec.Wait(
             session=self.place.session, matcher=matcher, timeout_ms=_CHANGE_MS, cells="none"
         )
