@@ -122,13 +122,13 @@ def answered(asked):
 
 
 def fork_away():
-    """Leave a process that has another session and another parent, and ignores signals too."""
+    """Leave a process with another session, another parent and no environment, which ignores
+    signals too."""
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
             note(str(os.getpid()))
-            while True:
-                time.sleep(60)
+            os.execve("/bin/sleep", ["sleep", "600"], {})
         os._exit(0)
     os.wait()
 

@@ -18,7 +18,7 @@ from telex.agent.errors import SeqBeyondEnd
 from telex.agent.feeds import Notice, event_notice
 from telex.agent.images import read_input
 from telex.agent.messages import TextPart
-from telex.agent.model_catalogue import ModelName
+from telex.agent.model_catalogue import ADAPTER, ModelName
 from telex.agent.permissions import explain_judgement
 from telex.agent.permissions.confinement import describe_confinement
 from telex.agent.permissions.confirmation import (
@@ -36,6 +36,7 @@ from telex.agent.protocol.ui_requests import (
     UiConfirmResult,
 )
 from telex.agent.runtime import RunRequest
+from telex.agent.slash_commands import UnknownCommand
 from telex.agent.store import NotStorable, Status, StoreError, StoreRefused, UnknownThread
 from telex.agent.tools.tool import ToolResult
 from telex.agent.tools.tool_registry import BadArguments
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from telex.agent.permissions.confirmation import CallOutcome
     from telex.agent.questions import UiAnswer
     from telex.agent.runtime import AgentRuntime
+    from telex.agent.slash_commands import LoadedInput
     from telex.agent.store import StoredRun
     from telex.agent.tools.tool import ToolContext
     from telex.agent.tools.tool_registry import PreparedCall
@@ -89,17 +91,17 @@ async def run_start(
         raise RpcError(Condition.PARAMS, "`session_id` and `new_session` exclude each other.")
     raw, images = _one_line(bytes(params.input)), connection.workspace.context.images
     said = await run_in_thread(lambda _: read_input(raw, images))
-    loaded = await connection.workspace.context.slash_commands.load(_typed_text(said))
     meta = _raw_or_none(params.meta)
     if meta is not None:
         msgspec.json.decode(meta, type=dict[str, Raw])
     ui_context = _context(params.ui_context)
     async with connection.starting:
         current = None if params.new_session else connection.session_id
+        session_id = current if params.session_id is None else params.session_id
         asked = RunRequest(
             said,
-            loaded,
-            current if params.session_id is None else params.session_id,
+            await _called(runtime, said, session_id, connection),
+            session_id,
             bool(params.force_compaction),
             meta,
             ui_context,
@@ -107,6 +109,20 @@ async def run_start(
         started = await _started(runtime, asked, connection)
         connection.session_id = started.session_id
     return started
+
+
+async def _called(
+    runtime: AgentRuntime, said: StoredInput, session_id: str | None, connection: UiConnection
+) -> LoadedInput | None:
+    """Return what `/name` in the input loads. The TUI of another agent has commands of its own: it
+    gets a name that telex does not know."""
+    try:
+        return await connection.workspace.context.slash_commands.load(_typed_text(said))
+    except UnknownCommand:
+        choice = await runtime.models.current(session_id, connection.model)
+        if choice.provider != ADAPTER:
+            raise
+        return None
 
 
 def _typed_text(said: StoredInput) -> str:
