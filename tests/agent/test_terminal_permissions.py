@@ -372,8 +372,11 @@ async def test_a_terminal_that_the_person_allows_is_not_asked_about_again(tmp_pa
         await own.until(one, "shell")
         assert isinstance(await own.do(entered("touch b")), ToolResult)
         await own.until(one, "shell")
-        assert "deny" in str(await own.do(entered("rm a"))).lower() or (own.root / "a").exists()
         assert isinstance(await own.do(entered("rm a")), str), "a rule that denies still counts"
+        assert isinstance(await own.do(typed("r")), ToolResult)
+        assert isinstance(await own.do(typed("m a")), str), "also in pieces"
+        assert isinstance(await own.do(keys("ctrl+c")), ToolResult)
+        await own.until(one, "shell")
         assert isinstance(await own.do(entered("cat ~/.ssh/id_rsa")), ConfirmQuestion)
         await own.call("terminal_close", session="mine")
         again = await own.open("bash", name="mine")
@@ -438,6 +441,10 @@ async def test_opening_a_program_is_judged_as_a_shell_command(name: str, tmp_pat
             case ToolResult(is_error=error):
                 outcome = "fail" if error else "run"
         assert outcome == expected, found
+        prepared = own.tools.prepare("terminal_open", arguments)
+        if outcome != "fail":
+            explained = own.confirmer.judge(prepared, own.context).decision
+            assert explained == {"run": "allow"}.get(outcome, outcome)
 
 
 def test_which_shells_are_plain_and_which_commands_leave_them_so() -> None:

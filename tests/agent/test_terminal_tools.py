@@ -4,6 +4,7 @@ stop it, and a hostile screen makes it do nothing that was not allowed."""
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ from agent.model_agents import Answer, Conversation, a_model
 from agent.terminal_hands import PERSON, hands, terminal_server
 from agent.ui_side import ALL, an_agent
 from telex import match
+from telex.agent.permissions import Mode
+from telex.agent.permissions.confirmation import AllowedCall
 from telex.agent.tools.tool import ToolResult
 from telex.automation import protocol as spec
 from telex.automation.caller import SharedCaller
@@ -210,6 +213,43 @@ async def test_a_password_without_a_ui_for_it_is_not_typed(tmp_path: Path) -> No
         assert SECRET not in shown.text
         await own.by_person(two).wait(match.text(f"length {len(SECRET)}"), 30)
         assert not isinstance(await own.do(["press", "ctrl+c"], session=one.name), str)
+
+
+async def test_a_password_that_is_asked_for_after_the_judgement_gets_no_input(
+    tmp_path: Path,
+) -> None:
+    """Mode full asks nothing, so only the look before the input can stop it."""
+    async with hands(tmp_path, Mode.FULL) as own:
+        os.mkfifo(own.root / "go")
+        opened = await own.call("terminal_open", command=["sh", "-c", f"read a < go; {PASSWORD}"])
+        assert isinstance(opened, ToolResult)
+        (one,) = own.thread
+        call = own.tools.prepare("terminal_do", {"steps": [["type", "guess", "--enter"]]})
+        judged = await own.confirmer.confirm(call, own.context)
+        assert isinstance(judged, AllowedCall)
+        (own.root / "go").write_text("\n")
+        await own.until(one, "password")
+        result = await judged.call.run(judged.context)
+        assert result.is_error
+        assert "asks for a password now" in result.text
+        assert (await own.thread.facts(one)).inputs == 0
+
+
+async def test_a_run_that_waits_for_a_yes_to_type_goes_on_after_a_restart(tmp_path: Path) -> None:
+    """Its terminal ended with the runtime, so nothing is typed, and the model is told."""
+    decide = in_turn(opening("cat", name="lost"), doing(["type", "into cat", "--enter"]))
+    returning = {**ALL, "supports_run_attach": True}
+    async with working(tmp_path, decide) as (agent, _):
+        ui = await agent.connect(**returning)
+        run = await ui.start("type")
+        ui.answer(await ui.until("ui.confirm.request"), {"ok": True})
+        await ui.until("ui.confirm.request", title="Type into terminal?")
+        await ui.leave()
+    async with working(tmp_path, decide) as (agent, _):
+        back = await agent.connect(**returning)
+        await back.call("run.attach", {"run_id": run})
+        assert await back.until_ended(run) == "completed"
+        assert "terminal_open opens one" in results(back, run)[-1]["event"]["result"]
 
 
 async def test_a_person_takes_the_terminal_and_the_agent_waits_and_goes_on(tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ import pytest
 
 import telex.cli
 from telex.__main__ import VERBS
+from telex.automation import verb_commands
 from telex.cli import command_end, main
 from telex.cli.console import printable
 from telex.cli.root import COMMANDS, FILES, LazyCommand, root
-from telex.server import verb_commands
 from telex.version import __version__
 
 if TYPE_CHECKING:

@@ -43,6 +43,8 @@ class AgentTerminal:
     id: str
     program: str
     line: KnownLine = UNKNOWN_LINE
+    pending: str = ""
+    """The text that was typed since the last key, also where the line is not known."""
     allowed: bool = False
     """Whether the person allowed everything that is typed into it."""
     sequence: int | None = None
@@ -162,6 +164,11 @@ class RuntimeTerminals:
     def of(self, session_id: str) -> ThreadTerminals:
         """Return the terminals of a thread, which its later runs find again."""
         return self._threads.setdefault(session_id, ThreadTerminals(self._server))
+
+    async def listed(self, session_id: str) -> list[ListedTerminal]:
+        """Return the terminals of a thread; none for an unknown one."""
+        thread = self._threads.get(session_id)
+        return [] if thread is None else await thread.listed()
 
     async def close(self) -> None:
         await asyncio.gather(*(one.close() for one in self._threads.values()))

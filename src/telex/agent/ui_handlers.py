@@ -291,5 +291,5 @@ async def commands_list(
 async def terminal_list(
     runtime: AgentRuntime, params: extensions.TerminalListParams, connection: UiConnection
 ) -> extensions.TerminalListResult:
-    listed = await runtime.terminals.of(params.session_id).listed()
+    listed = await runtime.terminals.listed(params.session_id)
     return extensions.TerminalListResult(params.session_id, listed)

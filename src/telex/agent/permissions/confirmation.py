@@ -32,6 +32,7 @@ from telex.agent.permissions import (
 )
 from telex.agent.permissions.bound_files import BoundFiles, find_bound_files
 from telex.agent.permissions.confinement import confinement, without_service_sockets
+from telex.agent.permissions.judge import Judgement
 from telex.agent.permissions.question_text import link_notes, question_message
 from telex.agent.permissions.reader_environment import (
     needs_reader_environment,
@@ -140,7 +141,12 @@ class Confirmer:
 
     def judge(self, call: PreparedCall, context: ToolContext) -> Judgement:
         """Judge a call; reads the disk and blocks. Raise `OutsideSandbox` or `OSError` for a path
-        that the call cannot use."""
+        that the call cannot use. Typed text depends on its terminal, so only a run judges it."""
+        if isinstance(call.arguments, TerminalOpen):
+            try:
+                return judge_open(call.arguments, self.permissions.judge, context).judged
+            except ToolFailed as failed:
+                return Judgement(Permission.ASK, str(failed))
         return self._judge(_request(call, context), context)
 
     def confinement(

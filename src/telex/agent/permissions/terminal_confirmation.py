@@ -153,7 +153,8 @@ def judge_do(
     def judge_line(text: str) -> Judgement:
         return judge.judge(PermissionRequest(SHELL_TOOL, {SHELL_ARGUMENT: text}, cwd))
 
-    judgements = [judge_line(text) for text in typed.texts(one.line.draft or "")]
+    before = one.pending if one.line.draft is None else one.line.draft
+    judgements = [judge_line(text) for text in typed.texts(before)]
     message = _typing_message(steps, one, facts)
     permit = TypingPermit(facts, line_after(typed, one.line, facts, judge.root))
     judged, permit = _decide(typed, one, facts, judge, by_tool, judgements, judge_line, permit)

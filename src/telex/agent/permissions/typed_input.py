@@ -88,7 +88,14 @@ class TypedInput:
 
     def texts(self, before: str) -> tuple[str, ...]:
         """Return every line that these inputs may submit or leave, `before` at its beginning."""
-        lines, line = [], before
+        return tuple(dict.fromkeys(one for one in self._lines(before) if one.strip()))
+
+    def rest(self, before: str) -> str:
+        """Return the text after the last of these inputs that is a key or a line end."""
+        return self._lines(before)[-1]
+
+    def _lines(self, before: str) -> list[str]:
+        lines, line = list[str](), before
         for action in self.actions:
             text = _text(action)
             if text is None:
@@ -98,7 +105,7 @@ class TypedInput:
             *whole, last = re.split(r"[\r\n]", line + text)
             lines += whole
             line = last
-        return tuple(dict.fromkeys(one for one in (*lines, line) if one.strip()))
+        return [*lines, line]
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,10 +205,11 @@ async def _do(asked: TerminalDo, context: ToolContext) -> ToolResult:
     for number, step in enumerate(steps, 1):
         inputs = () if permit.facts is None else step_actions(step.request, permit.facts)
         expected = None
-        if inputs:
+        if inputs and permit.facts is not None:
             expected = _expected(one, permit, first=not typed)
             if not typed:  # also if the call fails or is cancelled halfway
                 one.line = replace(permit.after, draft=None, inputs=expected.inputs)
+                one.pending = typed_input(steps, permit.facts).rest(one.pending)
             typed = True
         try:
             last = await access.thread.run(_on(one, step.words), expected=expected)
