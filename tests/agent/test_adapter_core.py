@@ -242,8 +242,16 @@ async def test_an_answer_counts_only_for_the_dialog_that_was_shown(place: Path) 
         assert await ui.until_ended(run) == "completed"
         assert world.typed() == ["ask permission", "enter", "escape"]
 
-        run = await ui.start("make a plan")
+        run = await ui.start("ask permission")
         ui.answer(await ui.until("ui.pick.request"), {"ids": []})
+        assert await ui.until_ended(run) == "completed"
+        assert "still waits for an answer" in ui.final(run)
+        run = await ui.start("and a plan")
+        ui.answer(await ui.until("ui.pick.request"), {"ids": ["1"]})
+        question = await ui.until("ui.pick.request")
+        assert "Three files." in said(ui, run), "of the turn before, which went on"
+        assert labels(question)[2] == "No, keep planning"
+        ui.answer(question, {"ids": []})
         assert await ui.until_ended(run) == "completed"
         assert "still waits for an answer, and nothing was typed" in ui.final(run)
         run = await ui.start("go on")

@@ -10,6 +10,7 @@ import asyncio
 import time
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -73,7 +74,7 @@ class AdapterRun:
     context: CoreContext
     _terminal: AdapterTerminal | None = None
     _is_prompted: bool = False
-    """Whether this run has typed a prompt, so that the program works for it."""
+    """Whether this run has typed something, so that the program works for it."""
     _seen: list[dict[str, Any]] = field(default_factory=list)
     """What the program has said in this turn, as far as it was emitted."""
     _old: list[dict[str, Any]] = field(default_factory=list)
@@ -211,17 +212,19 @@ class AdapterRun:
                     before, drawn = drawn, self._said(state)
                     if drawn == self._old:
                         drawn = []  # the turn before, until the program has drawn the prompt
-                    both = [one for one, other in zip(drawn, before, strict=False) if one == other]
-                    for output in self._new_outputs(both[: max(0, len(drawn) - 1)]):
+                    both = zip(drawn[:-1], before, strict=False)
+                    same = [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], both)]
+                    for output in self._new_outputs(same):
                         yield output
                     for output in self._held_text():
                         yield output
                 await asyncio.wait({task}, timeout=self.core.look_seconds)
             self._reached = await task
         finally:
-            if not task.done():
-                task.cancel()
-                await asyncio.wait({task})
+            task.cancel()
+            await asyncio.wait({task})
+            if not task.cancelled():
+                task.exception()  # a look may have failed for the same reason
 
     async def _drew(self, task: asyncio.Task[SeenState], sequence: int) -> bool:
         """Wait until the program has drawn something since a sequence. False if the task is done
@@ -245,7 +248,7 @@ class AdapterRun:
     ) -> AsyncGenerator[CoreOutput, None]:
         """Follow the states until a prompt can be sent. With `before`, what the screen says is of
         an earlier turn."""
-        is_shown, last_sequence = False, -1
+        is_shown, is_old, last_sequence = False, before, -1
         while True:
             state = seen.state
             if self._note:
@@ -253,9 +256,8 @@ class AdapterRun:
                 self._note = ""
             if state.state != self._last_state and not (before and self._is_at_rest(state)):
                 yield self._state_event(state.state, state.evidence)
-            if before:
-                self._old = self._said(state)
-            elif seen.matched:
+            self._old = self._said(state) if before else self._old
+            if seen.matched and not is_old:
                 for output in self._new_outputs(without_open_call(self._said(state))):
                     yield output
             if seen.matched and self._is_at_rest(state):
@@ -266,20 +268,20 @@ class AdapterRun:
                     async for output in outputs:
                         yield output
                 answer = await self._answer(question, state)
-                if answer is None:
-                    seen = await self._wait()
-                else:
-                    seen = await self._type_answer(question, answer)
+                if is_old:  # the program goes on with an earlier turn, for this run
+                    self._seen, is_old = without_open_call(self._said(state)), False
+                work = self._wait() if answer is None else self._type_answer(question, answer)
                 is_shown = False
-                continue
-            # A program that works moves something. If it does not, the state may be wrong.
-            if self.terminal.input_of(state) == "busy" and state.sequence != last_sequence:
-                is_shown = False
-            elif not is_shown:
-                is_shown = True
-                yield events.TextEvent(await self._unknown_screen(state), _now())
-            last_sequence = state.sequence
-            async with aclosing(self._watched(self._wait())) as outputs:
+            else:
+                # A program that works moves something. If it does not, the state may be wrong.
+                if self.terminal.input_of(state) == "busy" and state.sequence != last_sequence:
+                    is_shown = False
+                elif not is_shown:
+                    is_shown = True
+                    yield events.TextEvent(await self._unknown_screen(state), _now())
+                last_sequence = state.sequence
+                work = self._wait()
+            async with aclosing(self._watched(work)) as outputs:
                 async for output in outputs:
                     yield output
             seen = self._reached
@@ -448,6 +450,7 @@ class AdapterRun:
             intent = intents.dismiss
             self._closed_panels.add(now.state)
         assert intent is not None
+        self._is_prompted = True
         try:
             return await self.terminal.turn(intent, params, self.core.recognised_within)
         except Refused as refused:
