@@ -331,7 +331,12 @@ async def test_a_hostile_screen_has_no_effect_that_was_not_allowed(tmp_path: Pat
 async def test_terminals_are_the_thread_s_and_are_listed_and_end_with_the_runtime(
     tmp_path: Path,
 ) -> None:
-    decide = in_turn(opening("cat", name="one"), opening("cat", name="two"))
+    first = in_turn(opening("cat", name="one"), opening("cat", name="two"))
+    later = in_turn(*[("todo", {})] * 2, ("terminal_see", {"session": "one"}))
+
+    def decide(conversation: Conversation) -> Answer:
+        return (first if len(conversation.said) == 1 else later)(conversation)
+
     async with working(tmp_path, decide) as (agent, server):
         ui = await agent.connect(**ALL)
         run = await ui.start("open two")
@@ -344,6 +349,9 @@ async def test_terminals_are_the_thread_s_and_are_listed_and_end_with_the_runtim
         assert listed[0]["attach"] == "telex attach one"
         assert (await ui.call("terminal.list", {"session_id": "another"}))["terminals"] == []
         assert len(server.automation.automation.session_ids()) == 2
+        again = await ui.start("look again", session_id=session)
+        assert not await to_the_end(ui, again, yes)
+        assert results(ui, again)[0]["event"]["result"].startswith("one: cat  80x24")
         await agent.close()
         assert not server.automation.automation.session_ids()
 
