@@ -165,7 +165,7 @@ async def test_a_ui_that_leaves_gives_no_clipboard(tmp_path: Path, half: bool) -
         else:
             await ui.leave()
         assert await other.until_ended(run) == "completed"
-        assert "the UI left before it gave the clipboard" in other.final(run)
+        assert "the UI left before it gave the clipboard" in result(other, run)["result"]
 
 
 async def test_a_cancel_withdraws_the_request(tmp_path: Path) -> None:

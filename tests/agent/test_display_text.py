@@ -142,6 +142,9 @@ UNQUOTED = {
     "shell_parser: self._peek()",  # one of a few operators
     "shell_parser: two",  # the same
     "shell_parser: word.text",  # a reserved word
+    "terminal_confirmation: adapter",  # the whole line is marked off
+    "terminal_confirmation: in_sentence(wanted_input(facts.input))",
+    "terminal_confirmation: one.name",  # the server allows letters, digits, '.', '_' and '-'
 }
 """The expressions in reasons that need no quotes: constants of telex, or whole reasons."""
 NO_REASONS = {

@@ -8,8 +8,7 @@ once each, the last must ask.
 
 from __future__ import annotations
 
-import os
-from dataclasses import replace
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +18,8 @@ from agent.terminal_hands import Hands, hands
 from telex import match
 from telex.agent.permissions import Mode
 from telex.agent.permissions.confirmation import ConfirmQuestion
-from telex.agent.permissions.typed_input import KnownLine, is_plain_shell, keeps_shell
 from telex.agent.tools.tool import ToolResult
+from telex.automation import protocol as spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,6 +109,18 @@ SLIPS: dict[str, list[Call]] = {
     "a line separator": [[typed(f"ls\u2028{CANARY}")], [ENTER]],
     "a wide letter": [[typed("\uff4cs")], [ENTER]],
     "a line that the kernel would cut": [[typed("ls " + "a" * 5000)], [ENTER]],
+    # Lines that are not what they seem.
+    "a paste that ends in a newline, shortened": [
+        [["paste", "od note\n"], keys("backspace")],
+        [entered("x")],
+    ],
+    "a key whose encoding a file has switched": [
+        [entered("cat kitty")],
+        [typed(f"{CANARY};")],
+        [keys("ctrl+u"), typed("cat note"), ENTER],
+    ],
+    "an answer of the emulator on the line": [[entered("cat query")], [ENTER]],
+    "a command behind blanks": [[typed("cat note" + " " * 72 + f";{CANARY}")], [ENTER]],
     # History.
     "!!": [[entered("!!")]],
     "!t": [[entered("!t")]],
@@ -183,23 +194,6 @@ SLIPS: dict[str, list[Call]] = {
     "a key that is none": [[typed(CANARY)], [keys("kp_enter")]],
     "an option for a text": [[["type", f"{CANARY}\r", "--enter"]]],
 }
-FREE: dict[str, list[Call]] = {
-    "a command": [[entered("cat note")]],
-    "a command in pieces": [[typed("cat")], [typed(" note")], [ENTER]],
-    "a corrected command": [[typed("cat notex"), keys("backspace")], [ENTER]],
-    "another command after a killed line": [
-        [typed("rm -r /"), keys("ctrl+u")],
-        [entered("cat note")],
-    ],
-    "a command after ctrl+c": [[typed("rm -r /")], [keys("ctrl+c")], [entered("cat note")]],
-    "a command with a newline": [[typed("cat note\n")]],
-    "a command after a directory": [
-        [entered("cd below")],
-        [entered("cat note")],
-        [entered("cd ..")],
-    ],
-    "two readers": [[entered("cat note | grep a; cat note")]],
-}
 
 
 def a_workspace(root: Path) -> None:
@@ -209,17 +203,19 @@ def a_workspace(root: Path) -> None:
     (root / "evil").write_text(f"#!/bin/sh\n{CANARY}\n")
     (root / "evil").chmod(0o755)
     (root / "way-out").symlink_to("/etc")
+    (root / "kitty").write_text("\x1b[>1u")
+    (root / "query").write_text("\x1b]11;?\x07")
 
 
 async def begin_again(own: Hands, one: AgentTerminal) -> None:
     """Put the shell back to an empty prompt, as at its start: no case has run anything."""
     facts = await own.thread.facts(one)
-    if one.line == KnownLine("", facts.inputs, plain_shell=True) and not one.allowed:
+    if one.inputs == facts.inputs and not one.pending and not one.allowed:
         return  # nothing was typed
     person = own.by_person(one)
     await person.press("ctrl+c")
     await own.until(one, "shell")
-    one.line = KnownLine("", (await own.thread.facts(one)).inputs, plain_shell=True)
+    one.inputs, one.pending = (await own.thread.facts(one)).inputs, ""
     one.allowed = False
 
 
@@ -227,7 +223,7 @@ def is_stopped(found: Any) -> bool:
     return isinstance(found, ConfirmQuestion | str) or found.is_error
 
 
-async def test_nothing_slips_past_the_judge_and_known_commands_run(tmp_path: Path) -> None:
+async def test_nothing_slips_past_the_judge(tmp_path: Path) -> None:
     assert len(SLIPS) >= 60
     async with hands(tmp_path) as own:
         a_workspace(own.root)
@@ -247,12 +243,6 @@ async def test_nothing_slips_past_the_judge_and_known_commands_run(tmp_path: Pat
             found = [await own.do(*steps, session=one.name) for steps in calls]
             assert any(map(is_stopped, found)), f"{name}: {found}"
             assert not canary.exists(), name
-        for name, calls in FREE.items():
-            await begin_again(own, one)
-            for steps in calls:
-                assert isinstance(await own.do(*steps, session=one.name), ToolResult), name
-                await own.until(one, "shell")
-        assert not canary.exists()
 
 
 ALLOWED_BEFORE = [name for name, calls in SLIPS.items() if len(calls) > 1]
@@ -278,29 +268,6 @@ async def test_the_last_call_asks_where_the_person_allowed_those_before(
             assert is_stopped(await own.do(*last, session=one.name)), name
             assert not (own.root / "canary").exists(), name
             await own.call("terminal_close", session=one.name)
-
-
-CHANGES = (
-    "alias cat=pwd", "cat() { pwd; }", "export PATH", "PATH=$PATH:.", "set -x", "shopt -s dotglob",
-    "trap : DEBUG", "PROMPT_COMMAND=:", "hash -r", "enable -n echo", ". ./harmless", "eval :",
-    "declare -i a", "bind -x '\"a\": :'", "unset a", "read a < note", "cd below && cd ..",
-    "stty -ixon", "history -c", "command cd .", "for a in b; do :; done", "ls &",
-)  # fmt: skip
-
-
-async def test_after_a_command_that_may_change_the_shell_every_command_asks(tmp_path: Path) -> None:
-    async with hands(tmp_path) as own:
-        a_workspace(own.root)
-        (own.root / "harmless").write_text("\n")
-        one = await own.open("bash", "--norc")
-        for change in CHANGES:
-            await begin_again(own, one)
-            asked = await own.do(entered(change))
-            assert isinstance(asked, ConfirmQuestion), change
-            assert isinstance(await own.answer(asked), ToolResult)
-            await own.until(one, "shell")
-            assert isinstance(await own.do(entered("cat note")), ConfirmQuestion), change
-            await own.by_person(one).press("ctrl+c")
 
 
 async def test_who_reads_and_who_typed_is_looked_at_again(tmp_path: Path) -> None:
@@ -331,6 +298,7 @@ async def test_who_reads_and_who_typed_is_looked_at_again(tmp_path: Path) -> Non
 
         # Somebody types between the judgement and the input: the server looks again.
         await begin_again(own, one)
+        one.allowed = True
         judged = await own.confirmer.confirm(
             own.tools.prepare("terminal_do", {"steps": [entered("cat note")]}), own.context
         )
@@ -447,29 +415,49 @@ async def test_opening_a_program_is_judged_as_a_shell_command(name: str, tmp_pat
             assert explained == {"run": "allow"}.get(outcome, outcome)
 
 
-def test_which_shells_are_plain_and_which_commands_leave_them_so() -> None:
-    assert is_plain_shell(["bash", "--norc"])
-    assert is_plain_shell(["sh"])
-    for argv in (["bash"], ["/tmp/bash", "--norc"], ["bash", "--norc", "-c", "x"], ["zsh"],
-                 ["bash", "--norc", "--rcfile", "x"], ["bash", "--norc", "x"]):  # fmt: skip
-        assert not is_plain_shell(argv), argv
-    for command in ("make test", "ls | head", "cd below", "echo a; pwd", "python3 -c pass"):
-        assert keeps_shell(command), command
-    for command in (*CHANGES, "cd a; ls", "ls &", "", "a=b", "exec ls", "x=1 make", "/bin/stty -a"):
-        assert not keeps_shell(command) or not command, command
-
-
-async def test_the_shell_gets_no_program_of_the_workspace_by_its_path(tmp_path: Path) -> None:
+async def test_the_question_shows_the_whole_line_and_no_secret_that_was_typed(
+    tmp_path: Path,
+) -> None:
     async with hands(tmp_path) as own:
         a_workspace(own.root)
-        (own.root / "cat").write_text(f"#!/bin/sh\n{CANARY}\n")
-        (own.root / "cat").chmod(0o755)
-        path = f"{own.root}:{os.environ['PATH']}"
-        environment = {**own.context.environment, "PATH": path, "LESSOPEN": "|evil", "ENV": "evil"}
-        own.context = replace(own.context, environment=environment)
         one = await own.open("bash", "--norc")
         await own.until(one, "shell")
-        shown = await own.do(entered("cat note"))
-        assert isinstance(shown, ToolResult)
-        await own.until(one, "shell")
-        assert not (own.root / "canary").exists()
+        draft = "make test" + " " * 72 + f";{CANARY};" + " " * 72 + "make test"
+        assert isinstance(await own.answer(await own.do(typed(draft))), ToolResult)
+        asked = await own.do(ENTER)
+        assert isinstance(asked, ConfirmQuestion)
+        line = asked.params.message.partition("the line on its screen: ")[2]
+        assert f";{CANARY};" in line, "the rows that the line was wrapped from"
+        assert f";{CANARY};" in asked.params.message.partition("not submitted yet: ")[2]
+        one.note_secret("hunter2hunter2")
+        assert one.mask("1|...hunter\n2|2hunter2 ok", "***") == "1|...*** ok", "across rows"
+        await own.by_person(one).type("hunter2hunter2")
+        await own.by_person(one).wait(match.text("hunter2hunter2"), 60)
+        asked = await own.do(ENTER)
+        assert isinstance(asked, ConfirmQuestion)
+        assert "hunter2" not in asked.params.message
+
+
+async def test_a_cancelled_opening_leaves_no_terminal(tmp_path: Path) -> None:
+    async with hands(tmp_path) as own:
+        opening = own.thread.open(["open", "--", "sleep", "60"], str(own.root), {"PATH": "/bin"})
+        task = asyncio.create_task(opening)
+        while not own.service.session_ids() and not task.done():
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not own.service.session_ids()
+        assert not list(own.thread)
+
+
+async def test_a_terminal_that_a_person_holds_is_not_closed(tmp_path: Path) -> None:
+    async with hands(tmp_path) as own:
+        one = await own.open("cat")
+        wanted = spec.Lease(session=one.id, holder="Ada")
+        await own.person.call("session.lease", wanted, spec.Leased)
+        kept = await own.call("terminal_close", session=one.name)
+        assert isinstance(kept, ToolResult)
+        assert kept.is_error
+        assert "Ada" in kept.text
+        assert one.id in own.service.session_ids()

@@ -316,7 +316,9 @@ async def test_a_hostile_screen_has_no_effect_that_was_not_allowed(tmp_path: Pat
             question["params"]["message"].partition("Why you are asked: ")[2]
             for question in questions
         ]
-        assert why[1].startswith("telex does not know what the program does with this input.")
+        assert why[1].startswith(
+            "what a program on a terminal reads runs outside the kernel's sandbox."
+        )
         assert why[2].startswith('"touch" is not a known read-only program.')
         assert why[3].startswith('"touch" is not a known read-only program.')
         assert len(questions) == 4

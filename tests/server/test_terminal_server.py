@@ -96,3 +96,26 @@ async def test_a_server_that_cannot_start_is_named_with_its_reason(
     monkeypatch.setattr(server_connection, "_START", ("-c", "raise SystemExit('the disk is full')"))
     with pytest.raises(NoTerminalServer, match="did not start: the disk is full"):
         await TerminalServer(connect_server).caller()
+
+
+async def test_a_terminal_of_a_lost_connection_is_no_session_of_the_next_one(
+    tmp_path: Path,
+) -> None:
+    """A new server begins again with the ids of its sessions."""
+    server = TelexServer(ServerOptions(), Redactor(), no_agent, lambda: None)
+
+    async def own_sessions() -> SharedCaller:
+        return SharedCaller(server.automation.automation, identity=AGENT)
+
+    terminals = TerminalServer(own_sessions)
+    env = {**ENVIRONMENT, "PATH": os.environ["PATH"]}
+    try:
+        await terminals.run_verb(["open", "one", "--", "cat"], cwd=str(tmp_path), env=env)
+        found_on = terminals.connection
+        await terminals.run_verb(["see", "-s", "one"], connection=found_on)
+        await terminals.close()
+        with pytest.raises(ServerGone, match="and they with it"):
+            await terminals.run_verb(["see", "-s", "one"], connection=found_on)
+    finally:
+        await terminals.close()
+        await server.close()

@@ -46,6 +46,9 @@ class TerminalServer:
         None: there is no server, as in a test of something else."""
         self._connect = connect
         self._caller: Caller | None = None
+        self.connection = 0
+        """The number of the connection. Another server may give a session the id of an old one, so
+        a call that is about a session names the connection on which the session was found."""
         self._connecting = asyncio.Lock()
 
     async def caller(self) -> Caller:
@@ -55,12 +58,18 @@ class TerminalServer:
                 if self._connect is None:
                     raise NoTerminalServer("this runtime has no server for terminals")
                 self._caller = await self._connect()
+                self.connection += 1
             return self._caller
 
-    async def call(self, method: str, params: object, returns: type[T]) -> T:
+    async def call(
+        self, method: str, params: object, returns: type[T], *, connection: int | None = None
+    ) -> T:
         """Call a method of the server. Raises NoTerminalServer and SessionProblem; ServerGone means
-        that the sessions are gone too, and the next call connects again."""
+        that the sessions are gone too, also where `connection` is not the present one. The next
+        call connects again."""
         caller = await self.caller()
+        if connection is not None and connection != self.connection:
+            raise ServerGone("the server of the terminals ended, and they with it", {})
         try:
             return await caller.call(method, params, returns)
         except ServerGone:
@@ -75,6 +84,7 @@ class TerminalServer:
         env: Mapping[str, str] | None = None,
         stdin: str | None = None,
         expected: ExpectedFacts | None = None,
+        connection: int | None = None,
     ) -> VerbParts:
         """Run a verb, given as the words of its command line.
 
@@ -83,16 +93,17 @@ class TerminalServer:
             env: The whole environment of that program.
             stdin: The text of `type -`.
             expected: Checked directly before each input.
+            connection: As for `call`.
 
         Raises:
             VerbRefused: The verb failed.
             NoTerminalServer, SessionProblem: As for `call`.
         """
         asked = RunVerb(tuple(words), cwd, dict(env or {}), stdin, parts=True, expected=expected)
-        output = await self.call(METHOD, asked, VerbOutput)
+        output = await self.call(METHOD, asked, VerbOutput, connection=connection)
         if output.again:  # the server is an older one that ends now
             await self._drop(await self.caller())
-            output = await self.call(METHOD, asked, VerbOutput)
+            output = await self.call(METHOD, asked, VerbOutput, connection=connection)
         if output.answer is None:
             raise VerbRefused(output.failure or VerbFailure(output.code, output.stderr.strip()))
         return output.answer

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from telex.agent.limits import AGENT_SECRETS_MASKED
-from telex.agent.permissions.typed_input import KnownLine
 from telex.agent.protocol.extensions import ListedTerminal
 from telex.agent.terminal_server import NoTerminalServer, TerminalServer, VerbRefused
 from telex.automation.errors import Refused, ServerGone, SessionProblem
 from telex.automation.protocol import NoParams
 from telex.automation.verb_protocol import FACTS, LEASE_END, OfTerminal, TypingFacts
+from telex.processes.shielded import run_shielded
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     AskSecret = Callable[[str, str], Awaitable[str | None]]
     TellPerson = Callable[[str | None], None]
 
-UNKNOWN_LINE: Final = KnownLine(None)
+_ROWS: Final = r"(?:\n(?:\d+\|)?)?"
+"""The end of a row, and the number of the next one, between two letters of a wrapped text."""
 
 
 class UnknownTerminal(Exception):
@@ -42,9 +44,12 @@ class AgentTerminal:
     name: str
     id: str
     program: str
-    line: KnownLine = UNKNOWN_LINE
+    connection: int
+    """The connection to the server on which it was opened."""
+    inputs: int = 0
+    """The number of the terminal's last input, if that was this agent's; else -1."""
     pending: str = ""
-    """The text that was typed since the last key, also where the line is not known."""
+    """The text that was typed since the last key that is no text."""
     allowed: bool = False
     """Whether the person allowed everything that is typed into it."""
     sequence: int | None = None
@@ -56,8 +61,10 @@ class AgentTerminal:
         self.secrets = [*self.secrets, text][-AGENT_SECRETS_MASKED:]
 
     def mask(self, text: str, replacement: str) -> str:
+        """Return a text without these secrets, also where a screen wrapped them."""
         for secret in self.secrets:
-            text = text.replace(secret, replacement)
+            wrapped = _ROWS.join(map(re.escape, secret))
+            text = re.sub(wrapped, lambda _: replacement, text)
         return text
 
     @property
@@ -91,32 +98,53 @@ class ThreadTerminals:
 
     async def run(
         self,
+        one: AgentTerminal,
         words: Sequence[str],
         *,
         stdin: str | None = None,
         expected: ExpectedFacts | None = None,
     ) -> VerbParts:
-        """Run a verb on a session. Raises as `TerminalServer.run_verb`."""
-        return await self._server.run_verb(words, stdin=stdin, expected=expected)
+        """Run a verb on a terminal. Raises as `TerminalServer.run_verb`."""
+        try:
+            return await self._server.run_verb(
+                words, stdin=stdin, expected=expected, connection=one.connection
+            )
+        except ServerGone:
+            self.forget(one)
+            raise
 
-    async def open(
-        self, words: Sequence[str], cwd: str, env: dict[str, str], *, plain_shell: bool
-    ) -> tuple[AgentTerminal, VerbParts]:
-        """Open a terminal with the words of `open`. Raises as `run`."""
-        opened = await self._server.run_verb(words, cwd=cwd, env=env)
-        facts = opened.facts
-        one = AgentTerminal(facts["session"], facts["id"], facts["program"])
-        one.line = KnownLine("", facts["inputs"], plain_shell)
+    async def open(self, words: Sequence[str], cwd: str, env: dict[str, str]) -> AgentTerminal:
+        """Open a terminal with the words of `open`. A cancel ends it again. Raises as `run`."""
+        opening = asyncio.ensure_future(self._server.run_verb(words, cwd=cwd, env=env))
+        try:
+            await run_shielded(asyncio.wait({opening}))
+        except asyncio.CancelledError:
+            if opening.exception() is None:
+                await self._end(self._opened(opening.result()))
+            raise
+        return self._opened(opening.result())
+
+    def _opened(self, parts: VerbParts) -> AgentTerminal:
+        facts = parts.facts
+        one = AgentTerminal(
+            facts["session"],
+            facts["id"],
+            facts["program"],
+            self._server.connection,
+            facts["inputs"],
+        )
         self._open[one.name] = one
-        return one, opened
+        return one
 
     async def facts(self, one: AgentTerminal) -> TypingFacts:
         """Return who reads the next input. Raises UnknownTerminal if the terminal was closed, and
         NoTerminalServer."""
         try:
-            facts = await self._server.call(FACTS, OfTerminal(one.id), TypingFacts)
+            facts = await self._server.call(
+                FACTS, OfTerminal(one.id), TypingFacts, connection=one.connection
+            )
         except ServerGone:
-            self._open.clear()
+            self.forget(one)
             raise UnknownTerminal("the server of the terminals ended, and they with it") from None
         except Refused:
             self.forget(one)
@@ -138,7 +166,7 @@ class ThreadTerminals:
 
     async def lease_end(self, one: AgentTerminal) -> None:
         """Wait until nobody else holds the terminal."""
-        await self._server.call(LEASE_END, OfTerminal(one.id), NoParams)
+        await self._server.call(LEASE_END, OfTerminal(one.id), NoParams, connection=one.connection)
 
     def forget(self, one: AgentTerminal) -> None:
         if self._open.get(one.name) is one:
@@ -150,7 +178,7 @@ class ThreadTerminals:
 
     async def _end(self, one: AgentTerminal) -> None:
         with contextlib.suppress(VerbRefused, NoTerminalServer, SessionProblem):  # it has ended
-            await self._server.run_verb(["close", one.id])
+            await self._server.run_verb(["close", one.id], connection=one.connection)
         self.forget(one)
 
 
@@ -181,11 +209,10 @@ class TypingPermit:
 
     facts: TypingFacts | None = None
     """None for a call without inputs."""
-    after: KnownLine = UNKNOWN_LINE
     states: tuple[str, ...] = ()
+    """The input states of which one must hold when the first input is written."""
     same_program: bool = True
     """Whether only the program that was judged may read the inputs."""
-    plain: bool = False
     password: bool = False
     """The program asks for a password: the person is asked, and no input of the call is sent."""
 

@@ -38,8 +38,7 @@ class TypingFacts(Struct, frozen=True, kw_only=True):
     exited: bool
     input: InputState
     row: str
-    """The row of the cursor."""
-    column: int
+    """The row of the cursor, with the rows that its line was wrapped from and into."""
     inputs: int
     """The number of the last input, whoever typed it."""
     group: int | None
@@ -53,8 +52,6 @@ class TypingFacts(Struct, frozen=True, kw_only=True):
     """The command line of that leader, masked and as one line."""
     cwd: str
     """The directory of that process; empty where the kernel does not tell."""
-    alters_typing: bool
-    """Whether the terminal is set to change plain text that is typed."""
     bracketed_paste: bool
     holder: str | None
     """Who holds the lease of the session, if another connection does."""
@@ -62,8 +59,7 @@ class TypingFacts(Struct, frozen=True, kw_only=True):
 
 class ExpectedFacts(Struct, frozen=True, omit_defaults=True):
     """The facts that must hold directly before an input is written. Otherwise it is refused, with
-    the word of the difference in `data["changed"]`: inputs, program, password, state or
-    settings."""
+    the word of the difference in `data["changed"]`: inputs, program, password or state."""
 
     inputs: int
     group: int | None = None
@@ -71,8 +67,6 @@ class ExpectedFacts(Struct, frozen=True, omit_defaults=True):
     states: tuple[str, ...] = ()
     """The input states of which one must hold before the first input of the verb. Without them any
     but a password's."""
-    plain: bool = False
-    """Whether the terminal must pass plain text on as it is."""
 
 
 class RunVerb(Struct, frozen=True):

@@ -28,7 +28,6 @@ _SENTENCES = {
     "program": "another program reads the terminal now",
     "password": "the program asks for a password now",
     "state": "the program waits for something else now",
-    "settings": "the terminal would change the typed text",
 }
 
 
@@ -36,7 +35,6 @@ def typing_facts(
     one: VerbSession,
     state: InputState,
     row: str,
-    column: int,
     holder: str | None,
     redactor: Redactor,
 ) -> TypingFacts:
@@ -51,14 +49,12 @@ def typing_facts(
         exited=session.exit is not None,
         input=state,
         row=row,
-        column=column,
         inputs=session.inputs.count,
         group=group,
         root=session.pty.child.pid,
         executable=executable,
         arguments=one_line(redactor.redact(arguments)),
         cwd=cwd,
-        alters_typing=session.pty.alters_typing(),
         bracketed_paste=session.screen.bracketed_paste,
         holder=holder,
     )
@@ -99,8 +95,6 @@ class InputCheck:
                 _refuse("password")
             if allowed and state not in allowed:
                 _refuse("state")
-        if expected.plain and session.pty.alters_typing():
-            _refuse("settings")
         self._sent += 1
 
 

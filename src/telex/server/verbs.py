@@ -145,14 +145,12 @@ class Verbs:
         """Return who reads the next input of a session. Raises NoSuchName, SessionProblem."""
         with self.called_by(identity, "/", {}) as context:
             one, terminal = self._chosen(name, context)
-            snapshot = await terminal.snapshot()
-        lines = snapshot.plain_text.split("\n")
-        state, row = snapshot.input_state, snapshot.cursor.row
+            snapshot = await terminal.snapshot(cells="runs")
+        state = snapshot.input_state
         return typing_facts(
             one,
             UNKNOWN if state is UNSET else state,
-            lines[row] if row < len(lines) else "",
-            snapshot.cursor.col,
+            _cursor_line(snapshot),
             self._service.lease_holder(one.id),
             self._service.redactor,
         )
@@ -580,6 +578,18 @@ def _stood_before(asked: WaitRequest, late: TimedOut) -> str:
         return ""
     since = "that sequence" if asked.since is not None else "your last input, or is its echo"
     return f"; it stood there before {since}: --anywhere counts that too"
+
+
+def _cursor_line(snapshot: spec.ScreenSnapshot) -> str:
+    """Return the row of the cursor, with the rows that its line was wrapped from and into."""
+    lines = snapshot.plain_text.split("\n")
+    wrapped = set(() if snapshot.wrapped is UNSET else snapshot.wrapped)
+    first = last = snapshot.cursor.row
+    while first - 1 in wrapped:
+        first -= 1
+    while last in wrapped:
+        last += 1
+    return "".join(lines[first : last + 1])
 
 
 async def _let_rest(one: VerbSession, terminal: AsyncTerminal, seconds: float) -> None:

@@ -70,23 +70,6 @@ def hides_typing(master: int) -> bool:
     )
 
 
-_VALUES: Final = (termios.VMIN, termios.VTIME)
-"""Members of the special characters that are numbers. In canonical mode they share the places of
-others on some systems, not on Linux and macOS."""
-_IUCLC: Final = 0x200 if os.uname().sysname == "Linux" else 0
-
-
-def alters_typing(master: int) -> bool:
-    """Return whether a visible character has a special meaning, or letters are converted. Raises
-    as `line_settings`."""
-    given, _, _, _, _, _, special = termios.tcgetattr(master)
-    if given & (termios.ISTRIP | termios.INLCR | termios.IGNCR | _IUCLC):
-        return True
-    off = os.fpathconf(master, "PC_VDISABLE") & 0xFF
-    codes = [value[0] for at, value in enumerate(special) if at not in _VALUES and value]
-    return any(0x20 <= code != 0x7F and code != off for code in codes)
-
-
 def line_settings(master: int) -> LineSettings:
     """Return the present settings. Raises `termios.error` when the terminal no longer exists."""
     given, output, _, local, _, _, special = termios.tcgetattr(master)

@@ -502,16 +502,6 @@ class Pty:
         except termios.error:
             return LineSettings()
 
-    def alters_typing(self) -> bool:
-        """Whether the terminal is set to change plain text: by a special character that is a
-        visible one, or by a conversion of the letters."""
-        if self._closed:
-            return False
-        try:
-            return line_discipline.alters_typing(self._master)
-        except termios.error:
-            return True
-
     def hides_typing(self) -> bool:
         """Whether the terminal edits lines and does not echo them, as for a password."""
         if self._closed:

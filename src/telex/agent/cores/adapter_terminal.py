@@ -77,6 +77,8 @@ class AdapterTerminal:
         self.plugin = plugin
         self.place = place
         self.inputs = inputs
+        self.connection: int | None = None
+        """The connection to the server on which the terminal was found: see `TerminalServer`."""
         self._wait_id = ""
 
     @property
@@ -150,7 +152,8 @@ class AdapterTerminal:
         )
         if listed.names.get(self.place.session) != self.name:
             return False
-        live = await self._server.call("adapter.live", spec.NoParams(), adapter_spec.LiveAdapters)
+        self.connection = self._server.connection
+        live = await self._call("adapter.live", spec.NoParams(), adapter_spec.LiveAdapters)
         return any(
             (one.adapter, one.session, one.plugin, one.finished)
             == (self.place.adapter, self.place.session, self.plugin, False)
@@ -200,7 +203,7 @@ class AdapterTerminal:
 
     async def _call(self, method: str, params: object, returns: type[T]) -> T:
         try:
-            return await self._server.call(method, params, returns)
+            return await self._server.call(method, params, returns, connection=self.connection)
         except (SessionClosed, ServerGone) as problem:
             raise TerminalGone(f"the terminal {self.name} is gone: {problem.args[0]}") from None
         except Refused as problem:
@@ -227,11 +230,13 @@ async def open_terminal(
     """
     words = ["open", name, "--adapter", plugin, "--ttl", _UNUSED]
     opened = await server.run_verb(words, cwd=cwd, env=environment)
-    session = str(opened.facts["id"])
+    session, connection = str(opened.facts["id"]), server.connection
     live = await server.call("adapter.live", spec.NoParams(), adapter_spec.LiveAdapters)
     adapter = next((one.adapter for one in live.adapters if one.session == session), "")
     place = TerminalPlace(name, session, adapter)
-    return AdapterTerminal(server, plugin, place, await input_kinds(server, plugin))
+    terminal = AdapterTerminal(server, plugin, place, await input_kinds(server, plugin))
+    terminal.connection = connection
+    return terminal
 
 
 async def input_kinds(server: TerminalServer, plugin: str) -> dict[str, str | None]:

@@ -127,11 +127,6 @@ def needs_reader_environment(pieces: Sequence[JudgedPiece]) -> bool:
     return any(map(_needs_protection, pieces)) or not any(map(_is_by_words, pieces))
 
 
-def runs_in_restricted_environment(pieces: Sequence[JudgedPiece]) -> bool:
-    """Return whether a command was judged to only read because of the restricted environment."""
-    return any(map(_needs_protection, pieces))
-
-
 def environment_conflict(pieces: Sequence[JudgedPiece]) -> tuple[JudgedPiece, JudgedPiece] | None:
     """Return a command that needs the restricted environment and one that needs the user's; None
     unless there are both."""

@@ -20,14 +20,11 @@ from msgspec import UnsetType
 from telex.agent.permissions.confinement import is_allowed_by_user
 from telex.agent.permissions.display_text import in_line, in_quotes, in_sentence, marked_off
 from telex.agent.permissions.judge import Judgement, PermissionRequest
-from telex.agent.permissions.reader_environment import unattended_environment
 from telex.agent.permissions.tool_rules import SHELL_ARGUMENT, SHELL_TOOL, Mode, Permission
 from telex.agent.permissions.typed_input import (
     ANY_STATE,
     FreeInput,
-    is_plain_shell,
     judge_input,
-    line_after,
 )
 from telex.agent.terminals import TypingPermit
 from telex.agent.tools.terminal_tools import (
@@ -57,7 +54,8 @@ UNCONFINED: Final = "a program on a terminal runs outside the kernel's sandbox"
 SETS_VARIABLES: Final = "the call sets variables of the program"
 REMEMBER_TERMINAL: Final = (
     "Remember (don't ask again): everything that is typed into this terminal, until it is closed "
-    "or telex ends. A rule that denies or asks still counts, and so does a named secret."
+    "or telex ends. A typed text that a rule denies or asks about, or that names a secret, is "
+    "still judged; what a program makes of other keys is not known."
 )
 
 
@@ -68,7 +66,7 @@ class JudgedTerminal:
     judged: Judgement
     message: str
     context: ToolContext
-    """With the permit, and the environment of a plain shell."""
+    """With the permit."""
     terminal: AgentTerminal | None = None
     """The terminal that the person may allow as a whole."""
     command: str = ""
@@ -103,9 +101,6 @@ def judge_open(asked: TerminalOpen, judge: Judge, context: ToolContext) -> Judge
     if command and adapter:
         lines.append(f"adapter: {in_quotes(adapter)}")
     lines.append(f"on a terminal, in {in_quotes(cwd)}")
-    if asked.command and is_plain_shell(asked.command) and not variables:
-        environment = unattended_environment(context.environment, judge.root, only_reads=False)
-        context = replace(context, environment=environment)
     return JudgedTerminal(judged, "\n".join(lines), context, command=command, cwd=cwd)
 
 
@@ -153,11 +148,9 @@ def judge_do(
     def judge_line(text: str) -> Judgement:
         return judge.judge(PermissionRequest(SHELL_TOOL, {SHELL_ARGUMENT: text}, cwd))
 
-    before = one.pending if one.line.draft is None else one.line.draft
-    judgements = [judge_line(text) for text in typed.texts(before)]
-    message = _typing_message(steps, one, facts)
-    permit = TypingPermit(facts, line_after(typed, one.line, facts, judge.root))
-    judged, permit = _decide(typed, one, facts, judge, by_tool, judgements, judge_line, permit)
+    judgements = [judge_line(text) for text in typed.texts(one.pending)]
+    message = _typing_message(steps, one, facts, context.redactor.replacement)
+    judged, permit = _decide(typed, one, facts, by_tool, judgements)
     found = _with_permit(judged, message, context, permit)
     moment = (facts.id, facts.inputs, facts.group, facts.executable, facts.input.state)
     return replace(found, terminal=one, cwd=cwd, moment=moment)
@@ -167,38 +160,31 @@ def _decide(
     typed: TypedInput,
     one: AgentTerminal,
     facts: TypingFacts,
-    judge: Judge,
     by_tool: Judgement,
     judgements: list[Judgement],
-    judge_line: Any,
-    permit: TypingPermit,
 ) -> tuple[Judgement, TypingPermit]:
+    permit = TypingPermit(facts)
     for judged in (by_tool, *judgements):
         if judged.decision is Permission.DENY:
             return replace(judged, remember=()), permit
-    free = judge_input(typed, one.line, facts, judge.root, judge_line)
-    is_free = isinstance(free, FreeInput)
+    free = judge_input(typed, facts)
     interrupts = isinstance(free, FreeInput) and free.states == ANY_STATE
     if facts.input.state == "password" and not interrupts:
         why = "the person is asked for the password"
         return Judgement(Permission.ALLOW, why), replace(permit, password=True)
-    if isinstance(free, FreeInput):
-        permit = TypingPermit(facts, free.after, free.states, plain=free.plain)
-        why = "it runs nothing that would ask"
-    else:
-        why = free.why
     restricting = next(filter(_restricts, judgements), None)
     if by_tool.rule is not None and by_tool.decision is Permission.ASK:
         return Judgement(Permission.ASK, by_tool.why, by_tool.rule), permit
-    if is_free:
-        return Judgement(Permission.ALLOW, why, by_tool.rule), permit
+    if isinstance(free, FreeInput):
+        why = "it only moves through a pager, or ends a program"
+        return Judgement(Permission.ALLOW, why, by_tool.rule), TypingPermit(facts, free.states)
     if restricting is not None:
         return Judgement(Permission.ASK, restricting.why, restricting.rule), permit
     if by_tool.decision is Permission.ALLOW:
         return Judgement(Permission.ALLOW, by_tool.why, by_tool.rule), _any_program(permit)
-    if one.allowed and facts.inputs == one.line.inputs:
+    if one.allowed and facts.inputs == one.inputs:
         return Judgement(Permission.ALLOW, "the person allowed this terminal"), _any_program(permit)
-    return Judgement(Permission.ASK, why), permit
+    return Judgement(Permission.ASK, free.why), permit
 
 
 def _restricts(judged: Judgement) -> bool:
@@ -225,8 +211,11 @@ def _with_permit(
     )
 
 
-def _typing_message(steps: tuple[VerbStep, ...], one: AgentTerminal, facts: TypingFacts) -> str:
-    """Return what the person is asked to allow: every step, who reads it, and the line."""
+def _typing_message(
+    steps: tuple[VerbStep, ...], one: AgentTerminal, facts: TypingFacts, replacement: str
+) -> str:
+    """Return what the person is asked to allow: every step, who reads it, and the line. Secrets
+    that the person typed there are masked, as the question is stored."""
     reader = facts.arguments or posixpath.basename(facts.executable) or "a program"
     lines = [marked_off("\n".join(in_line(step.words) for step in steps))]
     lines.append(
@@ -235,6 +224,8 @@ def _typing_message(steps: tuple[VerbStep, ...], one: AgentTerminal, facts: Typi
     )
     if facts.cwd:
         lines.append(f"in {in_quotes(facts.cwd)}")
+    if one.pending:
+        lines.append(f"typed there before, and not submitted yet: {in_quotes(one.pending)}")
     lines.append(f"the line on its screen: {in_quotes(facts.row.rstrip())}")
     lines.append(f"to look, or to type yourself: telex attach {one.name}")
-    return "\n".join(lines)
+    return one.mask("\n".join(lines), replacement)

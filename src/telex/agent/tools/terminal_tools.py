@@ -10,6 +10,7 @@ the context, and the server checks before each input that it still holds.
 from __future__ import annotations
 
 import asyncio
+import posixpath
 import re
 import shlex
 from dataclasses import replace
@@ -19,7 +20,7 @@ from msgspec import UNSET, Struct, UnsetType, structs
 
 from telex.agent.command_runner import agent_environment
 from telex.agent.limits import AGENT_LEASE_SECONDS
-from telex.agent.permissions.typed_input import TypedInput, is_plain_shell
+from telex.agent.permissions.typed_input import TypedInput
 from telex.agent.terminal_server import NoTerminalServer, VerbRefused
 from telex.agent.terminals import TerminalAccess, TypingPermit, UnknownTerminal
 from telex.agent.tools.tool import ToolContext, ToolFailed, ToolResult, tool
@@ -72,8 +73,7 @@ _REQUESTS: Final = (
 class TerminalOpen(OpenArguments, forbid_unknown_fields=True):
     """Start a program on a terminal of its own and show its first screen. It keeps running until
     you close it, so use it for REPLs, editors, debuggers, servers and background commands; for one
-    command to its end use shell. A plain shell is ["bash","--norc"]: known commands run there
-    without a question. With an adapter, command may be left out."""
+    command to its end use shell, which asks less. With an adapter, command may be left out."""
 
     command: tuple[str, ...] = ()
 
@@ -83,8 +83,8 @@ class TerminalDo(DoArguments, forbid_unknown_fields=True):
     Steps: ["type","make test","--enter"] ["press","ctrl+c"] ["press","<esc>:wq<cr>"]
     ["wait","passed","--max","60s"] ["wait","--regex","[0-9]+ failed"] ["paste",TEXT] ["click",TEXT]
     ["see"] ["resize","120x40"] ["signal","INT"]. Shows the rows that changed, as ROW|TEXT. Typing
-    may ask the person; a shell command in a call of its own asks least. Never type a password: when
-    the program asks for one, send ["press","enter"] and the person is asked for it."""
+    asks the person, unless the terminal was allowed. Never type a password: when the program asks
+    for one, send ["press","enter"] and the person is asked for it."""
 
 
 class TerminalSee(SeeArguments, forbid_unknown_fields=True):
@@ -164,12 +164,10 @@ async def _open(asked: TerminalOpen, context: ToolContext) -> ToolResult:
         words = opening_words(asked, context)
     except BadVerb as error:
         raise ToolFailed(_in_tool_words(str(error))) from None
-    plain = bool(asked.command) and is_plain_shell(asked.command) and not asked.env
     environment = agent_environment(context.environment, context.redactor)
-    if plain:  # what the agent types does not belong into the person's history
-        environment["HISTFILE"] = "/dev/null"
+    environment["HISTFILE"] = "/dev/null"  # what the agent types is not the person's history
     try:
-        one, _ = await access.thread.open(words, str(context.cwd), environment, plain_shell=plain)
+        one = await access.thread.open(words, str(context.cwd), environment)
     except VerbRefused as refused:
         return _failure(refused.failure, None, context)
     except (NoTerminalServer, SessionProblem) as problem:
@@ -208,11 +206,11 @@ async def _do(asked: TerminalDo, context: ToolContext) -> ToolResult:
         if inputs and permit.facts is not None:
             expected = _expected(one, permit, first=not typed)
             if not typed:  # also if the call fails or is cancelled halfway
-                one.line = replace(permit.after, draft=None, inputs=expected.inputs)
+                one.inputs = expected.inputs
                 one.pending = typed_input(steps, permit.facts).rest(one.pending)
             typed = True
         try:
-            last = await access.thread.run(_on(one, step.words), expected=expected)
+            last = await access.thread.run(one, _on(one, step.words), expected=expected)
         except VerbRefused as refused:
             if expected is not None and (holder := _holder(refused.failure)) is not None:
                 return await wait_for_person(one, holder, context)
@@ -220,13 +218,10 @@ async def _do(asked: TerminalDo, context: ToolContext) -> ToolResult:
             return _failure(refused.failure, one, context, place, await _state(one, access))
         except ServerGone as gone:
             raise ToolFailed(str(gone)) from None
-        if inputs:
-            count = one.line.inputs + len(inputs)
-            # Somebody may have typed right after: what the line holds is not known then.
-            same = last.facts.get("inputs") == count
-            one.line = replace(one.line, inputs=count if same else -1)
-    if typed:
-        one.line = replace(permit.after, inputs=one.line.inputs)
+        if sent := len(inputs) or isinstance(step.request, ResizeRequest):
+            # If somebody has typed right after, the last input is not this agent's.
+            same = last.facts.get("inputs") == one.inputs + sent
+            one.inputs = one.inputs + sent if same else -1
     if last is None or isinstance(steps[-1].request, SeeRequest):
         return await _result(one, last, context)
     if isinstance(steps[-1].request, WaitRequest):
@@ -237,10 +232,9 @@ async def _do(asked: TerminalDo, context: ToolContext) -> ToolResult:
 def _expected(one: AgentTerminal, permit: TypingPermit, *, first: bool) -> ExpectedFacts:
     assert permit.facts is not None
     return ExpectedFacts(
-        permit.facts.inputs if first else one.line.inputs,
+        permit.facts.inputs if first else one.inputs,
         permit.facts.group if permit.same_program else None,
         permit.states if first else (),
-        permit.plain,
     )
 
 
@@ -249,11 +243,16 @@ async def _type_secret(
 ) -> ToolResult:
     """Ask the person for what the program asks, and type it. The model's input is not sent."""
     access = _access(context)
+    replacement = context.redactor.replacement
     asks = facts.input.prompt or facts.row.strip() or "a password"
+    # A program may give itself any command line, so the file that runs is named first.
     secret = await access.ask_secret(
-        f"{facts.arguments or one.program} asks for a password",
-        f"In the terminal {one.name} the program asks: {asks}\n"
-        "Your answer goes to the program alone. The model and the log never see it.",
+        f"{posixpath.basename(facts.executable) or one.program} asks for a password",
+        f"In the terminal {one.name}, opened with {one.program}, the program "
+        f"{facts.executable or 'that reads it'} asks: {one.mask(asks, replacement)}\n"
+        f"It calls itself: {one.mask(facts.arguments, replacement) or 'nothing'}\n"
+        "Your answer goes to that program. The model and the log do not see what is typed; what "
+        "the program prints of it is masked.",
     )
     if secret is None:
         return ToolResult(
@@ -269,13 +268,14 @@ async def _type_secret(
         one.note_secret(secret)
     expected = ExpectedFacts(facts.inputs, facts.group, ("password",))
     words = ["type", "-s", one.id, "--enter", "--", "-"]
-    one.line = replace(one.line, draft=None, plain_shell=False)
     try:
-        answer = await access.thread.run(words, stdin=secret, expected=expected)
+        answer = await access.thread.run(one, words, stdin=secret, expected=expected)
     except VerbRefused as refused:
         return _failure(refused.failure, one, context, "the password: ")
+    except ServerGone as gone:
+        raise ToolFailed(str(gone)) from None
     if answer.facts.get("inputs") == facts.inputs + 2:  # the text and Enter
-        one.line = replace(one.line, inputs=facts.inputs + 2)
+        one.inputs = facts.inputs + 2
     return await _shown(
         one,
         context,
@@ -299,7 +299,7 @@ async def _wait(asked: TerminalWait, context: ToolContext) -> ToolResult:
     bare = structs.replace(asked, session=UNSET, text=UNSET)
     words = ["wait", "-s", one.id, *option_words(bare, {"seconds": "max"}), *text]
     try:
-        found = await access.thread.run(words)
+        found = await access.thread.run(one, words)
     except VerbRefused as refused:
         return _failure(refused.failure, one, context, state=await _state(one, access))
     except (NoTerminalServer, SessionProblem) as problem:
@@ -310,6 +310,11 @@ async def _wait(asked: TerminalWait, context: ToolContext) -> ToolResult:
 async def _close(asked: TerminalClose, context: ToolContext) -> ToolResult:
     access = _access(context)
     one = find_terminal(asked, access)
+    if (holder := (await facts_of(one, access)).holder) is not None:
+        raise ToolFailed(
+            f"{printable(holder)} uses the terminal {one.name}, so it was not closed. Try again "
+            "when it is given back"
+        )
     await _ran(one, ["close", one.id], context)
     access.thread.forget(one)
     return ToolResult(f"closed {one.name}", details={"terminal": one.details})
@@ -317,7 +322,7 @@ async def _close(asked: TerminalClose, context: ToolContext) -> ToolResult:
 
 async def _ran(one: AgentTerminal, words: list[str], context: ToolContext) -> VerbParts:
     try:
-        return await _access(context).thread.run(words)
+        return await _access(context).thread.run(one, words)
     except VerbRefused as refused:
         raise ToolFailed(_failure(refused.failure, one, context).text) from None
     except (NoTerminalServer, SessionProblem) as problem:
@@ -346,7 +351,6 @@ async def wait_for_person(one: AgentTerminal, holder: str, context: ToolContext)
         raise ToolFailed(str(problem)) from None
     finally:
         access.tell(None)
-    one.line = replace(one.line, draft=None, plain_shell=False)
     told = (
         f"{printable(holder)} used this terminal until now, so nothing of this call was typed. "
         "Look at the screen and decide again."
@@ -383,7 +387,7 @@ async def _result(one: AgentTerminal, parts: VerbParts | None, context: ToolCont
         one.sequence = facts["sequence"]
     line = parts.line
     if parts.title:
-        line = f"{line}  {quoted(parts.title)}"
+        line = f"{line}  {quoted(one.mask(parts.title, context.redactor.replacement))}"
     text = "\n".join(filter(None, (line, parts.note))) or "done"
     screen = printable(one.mask(parts.screen, context.redactor.replacement))
     shown = f"{printable(one.mask(text, context.redactor.replacement))}"
