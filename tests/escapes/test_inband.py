@@ -505,6 +505,22 @@ async def test_a_held_reply_does_not_reach_another_program() -> None:
         assert terminal.typed == b""
 
 
+async def test_a_shell_that_switches_the_echo_off_in_between_gets_no_reply() -> None:
+    """The program ends after the look at the foreground, and its shell edits the next line."""
+    async with Terminal() as terminal:
+
+        def ends() -> bool:
+            terminal.foreground = SHELL
+            return False
+
+        terminal.channel._echoes = ends
+        terminal.asks("t:echo", data="x")
+        async with asyncio.timeout(60):
+            while not terminal.channel.undelivered:
+                assert terminal.typed == b""
+                await asyncio.sleep(0)
+
+
 async def test_echoes_of_our_frames_are_only_counted() -> None:
     async with Terminal() as terminal:
         terminal.asks("t:echo", data={"command": "t:echo", "rpcid": "x"})

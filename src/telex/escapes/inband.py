@@ -173,6 +173,8 @@ class TerminalDialect:
         """Requests that have their last reply, while further parts of them come."""
         self._last_asker: int | None = None
         """The process group of the last request. Requests and notifications go to it alone."""
+        self.addressee: int | None = None
+        """The process group for the packet that was encoded last."""
         self.with_length = True
         """Whether the last frame that was read has the spec's form, and not Wave's."""
         self._notify_with_length = True
@@ -289,6 +291,7 @@ class TerminalDialect:
         if reader is None or reader != self._foreground():
             self.unanswered.gone += 1
             return b""
+        self.addressee = reader
         body = _encoded_packet(message, with_length)
         if json_escape.json_bytes(body) <= self._json_bytes:
             return body
@@ -444,12 +447,18 @@ class InBandChannel:
         now = self._loop.time()
         self._count.spend(1, now)
         self._weight.spend(len(sent), now)
+        addressee = self.dialect.addressee
         if self._held or self._echoes():
-            self._hold(sent)
+            self._hold(addressee, sent)
         else:
-            self._write(sent)
+            self._write(addressee, sent)
 
-    def _write(self, sent: bytes) -> None:
+    def _write(self, addressee: int | None, sent: bytes) -> None:
+        """Write a frame if its program is still in the foreground. This is checked after the echo:
+        a program may end in between, and then it was the shell that switched the echo off."""
+        if addressee is None or addressee != self._foreground():
+            self.undelivered += 1
+            return
         try:
             self._type(sent)
         except InputQueueFull:
@@ -478,21 +487,22 @@ class InBandChannel:
         allowed = self._count.left(now) and self._weight.left(now)
         return allowed and self.unsent <= limits.ESCAPE_UNREAD_BYTES
 
-    def _hold(self, sent: bytes) -> None:
+    def _hold(self, addressee: int | None, sent: bytes) -> None:
         if self.unsent > limits.ESCAPE_UNREAD_BYTES:
             self.undelivered += 1
             return
-        self._held.append((self._foreground(), sent))
+        self._held.append((addressee, sent))
         if self._release_timer is None:
             self._release_timer = self._loop.call_later(GRACE_SECONDS, self._release)
 
     def _release(self) -> None:
         """Write held frames to their programs, if these are in the foreground without echo."""
         self._release_timer = None
-        reader = None if self._echoes() else self._foreground()
+        reader = self._foreground()
+        echoes = self._echoes()
         while self._held:
             addressee, sent = self._held.popleft()
-            if reader is not None and addressee == reader:
-                self._write(sent)
+            if addressee == reader and not echoes:
+                self._write(addressee, sent)
             else:
                 self.undelivered += 1
