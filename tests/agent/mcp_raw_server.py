@@ -95,6 +95,9 @@ def called(asked):
         USUAL.append({"name": "late", "inputSchema": OBJECT})
         send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
         text(asked, "grown")
+    elif kind == "blocks":
+        note = {"type": "text", "text": "kept", "annotations": {"audience": [1]}, "_meta": 5}
+        result(asked, {"content": [note] + [1] * 5000, "_meta": 5})
     elif kind == "long":
         text(asked, "x" * 5_000_000)
     elif kind == "liar":

@@ -38,8 +38,9 @@ from agent.model_agents import Answer, Conversation, a_model
 from agent.ui_side import ALL, Agent, Ui, an_agent
 from agent.working import gone
 from telex.agent.cores.scripted import ScriptedCore, ScriptStep
-from telex.agent.limits import MCP_LOG_BYTES
+from telex.agent.limits import MCP_BLOCKS, MCP_LOG_BYTES
 from telex.agent.mcp_client.mcp_log import McpLog, older
+from telex.agent.mcp_client.mcp_streams import readable_answer
 from telex.agent.mcp_client.mcp_tool_list import checked_schema, tool_name
 from telex.agent.tools.tool import ToolFailed
 from telex.cli.agent.composition import Wanted, served_agent
@@ -243,6 +244,29 @@ async def test_schemas_that_lie_are_loosened_and_results_that_do_not_match_are_k
             assert part in log_of(tmp_path)
         result = await server.call("mcp_s_lies", {})
         assert (result.text, result.details) == ("done", {"structured": {"b": 1}})
+
+
+async def test_blocks_that_are_too_many_or_no_blocks_are_left_out(tmp_path: Path) -> None:
+    async with one_server(tmp_path, raw("blocks")) as server:
+        result = await server.call("mcp_s_work", {})
+        assert result.text == "kept\n[5000 more blocks are left out]"
+
+
+@pytest.mark.parametrize(
+    ("method", "answer", "kept"),
+    [
+        ("tools/call", {"content": [{"type": "text", "text": ""}] * 300_000}, MCP_BLOCKS + 1),
+        ("initialize", {"serverInfo": {"icons": [1] * 300_000}}, 100),
+        ("server/discover", {"capabilities": {"experimental": [[1]] * 300_000}}, 100),
+    ],
+)
+def test_an_answer_is_cut_before_the_sdk_checks_its_members(
+    method: str, answer: dict[str, Any], kept: int
+) -> None:
+    value: Any = readable_answer(method, answer)
+    while isinstance(value, dict):
+        (value,) = value.values()
+    assert len(value) == kept
 
 
 async def test_a_list_without_an_end_ends(tmp_path: Path) -> None:

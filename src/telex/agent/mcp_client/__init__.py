@@ -10,7 +10,7 @@ imported in a thread when the first server starts.
     mcp_connection    one session with it, from the start to the end (imports the SDK)
     mcp_process       its process and pipes, for stdio (imports the SDK)
     mcp_http_client   its HTTP client: headers, tokens, bounds (imports the SDK)
-    mcp_streams       the streams of the SDK, with lists that it can read (imports the SDK)
+    mcp_streams       the streams of the SDK, with answers that it can read (imports the SDK)
     mcp_oauth         the stored tokens, and the login in the browser (imports the SDK)
     mcp_login         the login of `telex agent mcp login` (imports the SDK)
     mcp_session       the start and the end of a session, as values

@@ -25,7 +25,7 @@ from telex.agent.mcp_client.mcp_http_client import McpHttp
 from telex.agent.mcp_client.mcp_process import McpProcess, message_streams, started_process
 from telex.agent.mcp_client.mcp_result import tool_result
 from telex.agent.mcp_client.mcp_session import SessionEnd
-from telex.agent.mcp_client.mcp_streams import with_readable_lists
+from telex.agent.mcp_client.mcp_streams import with_readable_answers
 from telex.agent.mcp_client.mcp_tool_list import read_listing
 from telex.agent.permissions import in_line
 from telex.agent.tools.tool import ToolFailed, ToolResult
@@ -109,7 +109,7 @@ class McpConnection:
             streams = message_streams(self._process)
         self._client = await stack.enter_async_context(
             Client(
-                with_readable_lists(streams),
+                with_readable_answers(streams),
                 mode=section.protocol,
                 read_timeout_seconds=section.start_seconds,
                 client_info=types.Implementation(name="telex", version=__version__),

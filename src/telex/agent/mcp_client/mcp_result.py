@@ -9,13 +9,12 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from telex.agent.images import ImageRefused, check_image
-from telex.agent.limits import MCP_BLOCKS, MCP_RESULT_CHARS, MCP_STRUCTURED_BYTES
+from telex.agent.limits import MCP_RESULT_CHARS, MCP_STRUCTURED_BYTES
 from telex.agent.permissions import in_line, in_quotes
 from telex.agent.tools.tool import ToolResult
 
@@ -39,13 +38,11 @@ class _Read:
 def tool_result(
     blocks: Sequence[Any], structured: Any, is_error: bool, redactor: Redactor
 ) -> ToolResult:
-    """Return the result of a tool. `blocks` are those of the SDK. Blocks the caller for a long
-    text."""
+    """Return the result of a tool. `blocks` are those of the SDK, which
+    `mcp_streams` bounded. Blocks the caller for a long text."""
     read = _Read([])
-    for block in islice(blocks, MCP_BLOCKS):
+    for block in blocks:
         _add(read, block)
-    if len(blocks) > MCP_BLOCKS:
-        read.texts.append(f"[{len(blocks) - MCP_BLOCKS} more blocks are left out]")
     encoded = _encoded(structured, redactor)
     text = "\n".join(read.texts)
     if not read.texts and encoded:

@@ -1,16 +1,21 @@
-"""Streams of the SDK, around those of a transport, which make lists of tools readable.
+"""Streams of the SDK, around those of a transport, which make answers readable and bounded.
 
 The SDK refuses a whole page if one tool in it does not match the protocol. So each tool is reduced
 to its name, its description and its schema before the SDK reads it, and a tool that has no name is
-left out. `mcp_tool_list` checks the rest.
+left out. `mcp_tool_list` checks the rest. The SDK also checks every member of every answer on the
+event loop, so an answer with a million of them would stop everything else: a result of a call is
+cut to MCP_BLOCKS blocks, and the lists and objects of other answers to `_MEMBERS`.
 """
 
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
+
+from telex.agent.limits import MCP_BLOCKS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -19,23 +24,31 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
 _LIST: Final = "tools/list"
+_CALL: Final = "tools/call"
+_OF_RESULTS: Final = ("structuredContent", "isError", "resultType")
+_OF_BLOCKS: Final = ("type", "text", "data", "mimeType", "uri", "name", "description", "resource")
+"""The members that `mcp_result` reads, and no others."""
+_OF_RESOURCES: Final = ("uri", "mimeType", "text", "blob")
+_MEMBERS: Final = 100
+"""Members of one list or object of another answer: those about the server have a few."""
+_LEVELS: Final = 8
 _ANY_OBJECT: Final = {"type": "object"}
 
 
 @asynccontextmanager
-async def with_readable_lists(
+async def with_readable_answers(
     streams: AbstractAsyncContextManager[tuple[Any, Any]],
 ) -> AsyncIterator[tuple[_Reading, _Writing]]:
-    """Give the SDK the two streams of a transport, with lists of tools that it can read."""
+    """Give the SDK the two streams of a transport, with answers that it can read."""
     async with streams as (reading, writing):
-        asked: set[Any] = set()
+        asked: dict[Any, str] = {}
         yield _Reading(reading, asked), _Writing(writing, asked)
 
 
 class _Wrapped:
-    """One stream of a transport, and the ids of the requests for lists."""
+    """One stream of a transport, and the methods of the unanswered requests by id."""
 
-    def __init__(self, stream: Any, asked: set[Any]) -> None:
+    def __init__(self, stream: Any, asked: dict[Any, str]) -> None:
         self._stream = stream
         self._asked = asked
 
@@ -55,8 +68,8 @@ class _Writing(_Wrapped):
 
     async def send(self, item: SessionMessage, /) -> None:
         message = item.message
-        if isinstance(message, JSONRPCRequest) and message.method == _LIST:
-            self._asked.add(message.id)
+        if isinstance(message, JSONRPCRequest):
+            self._asked[message.id] = message.method
         await self._stream.send(item)
 
 
@@ -79,15 +92,56 @@ class _Reading(_Wrapped):
 
     def _readable(self, item: Any) -> Any:
         message = getattr(item, "message", None)
-        if isinstance(message, (JSONRPCResponse, JSONRPCError)) and message.id in self._asked:
-            self._asked.discard(message.id)
+        if isinstance(message, (JSONRPCResponse, JSONRPCError)):
+            method = self._asked.pop(message.id, "")
             if isinstance(message, JSONRPCResponse):
-                message.result = readable_list(message.result)
+                message.result = readable_answer(method, message.result)
         return item
 
 
-def readable_list(result: dict[str, Any]) -> dict[str, Any]:
-    """Return the result of `tools/list` with tools that the SDK can read. Pure."""
+def readable_answer(method: str, result: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a request as the SDK can read it, in a short time. Pure."""
+    if method == _LIST:
+        return _readable_list(result)
+    if method == _CALL:
+        return _readable_result(result)
+    return {name: _bounded(value, _LEVELS) for name, value in islice(result.items(), _MEMBERS)}
+
+
+def _bounded(value: Any, levels: int) -> Any:
+    match value:
+        case dict() if levels:
+            members = islice(value.items(), _MEMBERS)
+            return {name: _bounded(inner, levels - 1) for name, inner in members}
+        case list() if levels:
+            return [_bounded(inner, levels - 1) for inner in value[:_MEMBERS]]
+        case _:
+            return value
+
+
+def _readable_result(result: dict[str, Any]) -> dict[str, Any]:
+    kept = _members(result, _OF_RESULTS)
+    content = result.get("content")
+    if not isinstance(content, list):
+        return {**kept, "content": content} if "content" in result else kept
+    blocks = [_block(one) for one in content[:MCP_BLOCKS] if isinstance(one, dict)]
+    if left := len(content) - len(blocks):
+        blocks.append({"type": "text", "text": f"[{left} more blocks are left out]"})
+    return {**kept, "content": blocks}
+
+
+def _block(block: dict[str, Any]) -> dict[str, Any]:
+    kept = _members(block, _OF_BLOCKS)
+    if isinstance(resource := kept.get("resource"), dict):
+        kept["resource"] = _members(resource, _OF_RESOURCES)
+    return kept
+
+
+def _members(value: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value[name] for name in names if name in value}
+
+
+def _readable_list(result: dict[str, Any]) -> dict[str, Any]:
     tools = result.get("tools")
     if not isinstance(tools, list):
         return result
