@@ -33,7 +33,12 @@ TOOLS = {
             "inputSchema": OBJECT,
             "outputSchema": {"type": "object", "required": ["a"]},
         },
-        {"name": "reads", "inputSchema": OBJECT, "annotations": {"readOnlyHint": True}},
+        {
+            "name": "reads",
+            "description": "\ud800",
+            "inputSchema": OBJECT,
+            "annotations": {"readOnlyHint": True},
+        },
         {"name": "\x1b[31mred\n" + "e" * 100, "inputSchema": OBJECT},
     ],
     "bad_list": 5,
@@ -85,7 +90,17 @@ def called(asked):
     if kind == "die":
         sys.stderr.write("my last words, with " + SECRET + "\n")
         os._exit(3)
-    if kind == "not_a_result":
+    if kind == "nested":
+        deep = "[" * 1000 + "]" * 1000
+        answer = '"result": {"content": [], "structuredContent": ' + deep + "}"
+        id = '"id": ' + json.dumps(asked["id"])
+        last = asked["params"]["name"] == "say"
+        parts = [answer, '"jsonrpc": "2.0"', id] if last else ['"jsonrpc": "2.0"', id, answer]
+        sys.stdout.write("{" + ", ".join(parts) + "}\n")
+        sys.stdout.flush()
+    elif kind == "surrogates":
+        text(asked, "a\ud800b\\ud800 \U0001f600")
+    elif kind == "not_a_result":
         result(asked, {"content": 5})
     elif kind == "error":
         send(

@@ -246,6 +246,17 @@ async def test_schemas_that_lie_are_loosened_and_results_that_do_not_match_are_k
         assert (result.text, result.details) == ("done", {"structured": {"b": 1}})
 
 
+async def test_an_answer_that_cannot_be_read_fails_its_call_at_once(tmp_path: Path) -> None:
+    async with one_server(tmp_path, raw("nested", call_seconds=3600)) as server:
+        for tool in ("mcp_s_work", "mcp_s_say"):  # the id comes first, and last
+            assert "sent a result that cannot be read" in await failure(server, tool)
+
+
+async def test_lone_surrogates_of_a_server_are_replaced(tmp_path: Path) -> None:
+    async with one_server(tmp_path, raw("surrogates")) as server:
+        assert (await server.call("mcp_s_work", {})).text == "a\ufffdb\\ud800 \U0001f600"
+
+
 async def test_blocks_that_are_too_many_or_no_blocks_are_left_out(tmp_path: Path) -> None:
     async with one_server(tmp_path, raw("blocks")) as server:
         result = await server.call("mcp_s_work", {})

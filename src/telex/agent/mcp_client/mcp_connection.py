@@ -22,7 +22,12 @@ from pydantic import ValidationError
 
 from telex.agent.limits import MCP_LIST_PAGES, MCP_TOOLS
 from telex.agent.mcp_client.mcp_http_client import McpHttp
-from telex.agent.mcp_client.mcp_process import McpProcess, message_streams, started_process
+from telex.agent.mcp_client.mcp_process import (
+    UNREADABLE,
+    McpProcess,
+    message_streams,
+    started_process,
+)
 from telex.agent.mcp_client.mcp_result import tool_result
 from telex.agent.mcp_client.mcp_session import SessionEnd
 from telex.agent.mcp_client.mcp_streams import with_readable_answers
@@ -212,21 +217,25 @@ class McpConnection:
             if error.code == types.CONNECTION_CLOSED or self._lost.is_set():
                 self._lost.set()
                 raise ToolFailed(await self._ended_in_call(error.message)) from None
+            if error.message == UNREADABLE:
+                raise ToolFailed(self._unreadable("no message of the protocol")) from None
             raise ToolFailed(
                 f"the MCP server {self._start.name} refused the call: "
                 f"{self._redacted(error.message)}"
             ) from None
         except (ValidationError, ValueError, RuntimeError) as error:
-            kind = type(error).__name__
-            raise ToolFailed(
-                f"the MCP server {self._start.name} sent a result that cannot be read ({kind}); "
-                "the call may have had its effect"
-            ) from None
+            raise ToolFailed(self._unreadable(type(error).__name__)) from None
         redactor = self._start.secrets.redactor
         return await run_in_thread(
             lambda _: tool_result(
                 result.content, result.structured_content, bool(result.is_error), redactor
             )
+        )
+
+    def _unreadable(self, why: str) -> str:
+        return (
+            f"the MCP server {self._start.name} sent a result that cannot be read ({why}); "
+            "the call may have had its effect"
         )
 
     async def _ended_in_call(self, why: str) -> str:

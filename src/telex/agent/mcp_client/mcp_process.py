@@ -3,13 +3,17 @@
 `telex.processes` starts and ends the process, with everything that it started: behind a reaper, so
 that a server that forks, leaves its group or ignores signals leaves no process either. The SDK gets
 two streams of messages. A line that is no message goes to the log, as many servers print a greeting
-on standard output. A server that sends without an end is stopped.
+on standard output. A line that answers a request and cannot be read becomes an error of that
+request, so that it fails at once and not at its deadline. A server that sends without an end is
+stopped.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 from collections import deque
 from contextlib import asynccontextmanager, suppress
 from signal import SIGKILL, SIGTERM
@@ -17,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import anyio
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from telex.agent.limits import (
     MCP_BUFFERED_BYTES,
@@ -33,6 +37,7 @@ from telex.processes.termination import Rung, TreeSurvived
 from telex.transports import stdio
 from telex.transports.channels import NDJSON, FramedChannel
 from telex.wire.events import Fault, Frame
+from telex.wire.limits import MIB
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -47,6 +52,26 @@ if TYPE_CHECKING:
 
 _LADDER: Final[Ladder] = (Rung(SIGTERM, MCP_EXIT_SECONDS), Rung(SIGKILL, 5.0))
 _QUOTED: Final = 200
+UNREADABLE: Final = "its answer cannot be read"
+"""The message of the error that takes the place of such an answer."""
+_ESCAPE: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
+)
+"""An escape in a text of JSON: a pair of surrogates, a lone one, or another."""
+_VERSION: Final = rb'"jsonrpc"\s*:\s*"2\.0"'
+_ID: Final = rb'"id"\s*:\s*(?P<id>\d{1,18}|"[^"\\]{1,100}")'
+_ANSWER: Final = rb'"(?:result|error)"\s*:'
+_ID_FIRST: Final = re.compile(
+    rb"\s*\{\s*(?:%(v)s\s*,\s*)?%(id)s\s*,\s*(?:%(v)s\s*,\s*)?%(answer)s"
+    % {b"v": _VERSION, b"id": _ID, b"answer": _ANSWER}
+)
+_ANSWER_FIRST: Final = re.compile(rb"\s*\{\s*(?:%s\s*,\s*)?%s" % (_VERSION, _ANSWER))
+_ID_LAST: Final = re.compile(rb",\s*%s\s*(?:,\s*%s\s*)?\}\s*\Z" % (_ID, _VERSION))
+_END_BYTES: Final = 300
+_MENDED_BYTES: Final = 1 * MIB
+"""A longer line is not mended, because that blocks the event loop."""
+_NOTED_BYTES: Final = 4096
 
 
 class McpProcess:
@@ -128,8 +153,36 @@ class McpProcess:
                     pipe.close()
 
     def _garbage(self, line: bytes) -> None:
-        text = escape_controls(self._redactor.redact(line.decode("utf-8", "replace")))
+        beginning = line[:_NOTED_BYTES].decode("utf-8", "replace")
+        text = escape_controls(self._redactor.redact(beginning))
         self._log.write(f"[stdout] {text[:_QUOTED]}")
+
+
+def _read(line: bytes) -> SessionMessage | None:
+    """Return the message of a line. For an answer that cannot be read it is an error."""
+    for form in (bytes, _mended) if len(line) <= _MENDED_BYTES else (bytes,):
+        with suppress(ValueError):
+            message = jsonrpc_message_adapter.validate_json(form(line), by_name=False)
+            return SessionMessage(message)
+    if (id := _answered(line)) is None:
+        return None
+    error = ErrorData(code=INTERNAL_ERROR, message=UNREADABLE)
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=id, error=error))
+
+
+def _mended(line: bytes) -> bytes:
+    """Return the line with U+FFFD in place of lone surrogates and of bytes that are not UTF-8."""
+    whole = line.decode("utf-8", "replace").encode()
+    return _ESCAPE.sub(lambda found: b"\\ufffd" if found["lone"] else found[0], whole)
+
+
+def _answered(line: bytes) -> int | str | None:
+    """Return the id of the request that a line answers, from its beginning or its end."""
+    found = _ID_FIRST.match(line)
+    if found is None and _ANSWER_FIRST.match(line):
+        found = _ID_LAST.search(line[-_END_BYTES:])
+    id: int | str | None = None if found is None else json.loads(found["id"])
+    return id
 
 
 @asynccontextmanager
@@ -241,10 +294,9 @@ class _Incoming(_Stream):
             self._size -= len(line)
             if self._size <= MCP_BUFFERED_BYTES and not self.ended.is_set():
                 self._channel.resume()
-            try:
-                return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-            except ValueError:
-                self._garbage(line)
+            if (message := _read(line)) is not None:
+                return message
+            self._garbage(line)
 
     def __aiter__(self) -> Self:
         return self
