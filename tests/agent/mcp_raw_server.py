@@ -71,7 +71,7 @@ def listed(asked):
     tools = TOOLS.get(kind, USUAL)
     if kind == "endless_list":
         result(asked, {"tools": [{"name": "one", "inputSchema": OBJECT}], "nextCursor": "again"})
-    else:
+    elif kind != "no_second_list" or len(USUAL) == 2:
         result(asked, {"tools": tools})
 
 
@@ -106,7 +106,7 @@ def called(asked):
         send(
             {"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -1, "message": "no: " + SECRET}}
         )
-    elif kind == "grow":
+    elif kind in ("grow", "no_second_list"):
         USUAL.append({"name": "late", "inputSchema": OBJECT})
         send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
         text(asked, "grown")

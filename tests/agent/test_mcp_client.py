@@ -10,12 +10,14 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 import urllib.request
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from starlette.responses import StreamingResponse
 
@@ -41,7 +43,8 @@ from telex.agent.cores.scripted import ScriptedCore, ScriptStep
 from telex.agent.limits import MCP_BLOCKS, MCP_LOG_BYTES
 from telex.agent.mcp_client.mcp_log import McpLog, older
 from telex.agent.mcp_client.mcp_streams import readable_answer
-from telex.agent.mcp_client.mcp_tool_list import checked_schema, tool_name
+from telex.agent.mcp_client.mcp_supervisor import McpPace
+from telex.agent.mcp_client.mcp_tool_list import checked_schema, read_listing, tool_name
 from telex.agent.tools.tool import ToolFailed
 from telex.cli.agent.composition import Wanted, served_agent
 from telex.config import load, places
@@ -57,6 +60,8 @@ if TYPE_CHECKING:
 
 ERAS = {"auto": "2026-07-28", "legacy": "2025-11-25", "2026-07-28": "2026-07-28"}
 OBJECT = {"type": "object"}
+ANY_LIST = "has a list of too many elements, so any arguments are offered"
+ONCE = McpPace(failures=1)
 PNG = b"\x89PNG"
 
 
@@ -724,6 +729,42 @@ def test_a_schema_is_kept_unless_a_provider_would_refuse_it() -> None:
         schema, why = checked_schema(bad)
         assert schema == OBJECT
         assert why
+
+
+MIXED = [[], *range(4500)]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$schema": "http://json-schema.org/draft-04/schema#", "a": {"enum": MIXED[:500]}},
+        {"properties": {"a": {"required": MIXED[:500]}}},
+        {"properties": {"a": {"type": [{"a": number} for number in range(500)]}}},
+        {"properties": {"a": {"enum": list(range(501))}}},
+    ],
+)
+def test_a_schema_with_a_list_that_takes_long_to_check_is_loosened(schema: dict[str, Any]) -> None:
+    assert checked_schema(schema) == (OBJECT, ANY_LIST)
+
+
+def test_the_meta_schema_is_not_one_that_the_server_names() -> None:
+    named = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "object"}
+    kept = {**named, "properties": {"a": {"enum": ["a", "a"]}}}  # draft 4 refuses it
+    assert checked_schema(kept) == (kept, "")
+
+
+def test_a_list_of_tools_that_nobody_wants_any_more_is_not_read() -> None:
+    unwanted = threading.Event()
+    unwanted.set()
+    assert read_listing("s", [("a", "", OBJECT)], unwanted).tools == {}
+
+
+async def test_a_changed_list_that_does_not_come_ends_the_session(tmp_path: Path) -> None:
+    async with one_server(tmp_path, raw("no_second_list"), ONCE) as server:
+        msgspec.structs.force_setattr(server.section, "start_seconds", 0.5)
+        await server.call("mcp_s_work", {})
+        await until_kept_no_more(server)
+        assert "did not list its tools within 0.5 s" in (server.describe().last_error or "")
 
 
 def test_a_log_is_bounded_and_keeps_the_part_before(tmp_path: Path) -> None:

@@ -231,6 +231,11 @@ MCP_SCHEMA_BYTES: Final = 32 * KIB
 `any object`."""
 MCP_SCHEMA_DEPTH: Final = 32
 """levels: Nesting of such a schema; providers refuse deeper ones."""
+MCP_SCHEMA_ITEMS: Final = 500
+"""elements: One list in such a schema. The meta-schema compares all elements of some lists."""
+MCP_SCHEMA_ODD_ITEMS: Final = 64
+"""elements: One list in such a schema that is neither of texts only nor of numbers only, whose
+elements are compared each with each."""
 MCP_DESCRIPTION_CHARS: Final = 4096
 """characters: Description of one tool of an MCP server."""
 MCP_RESULT_CHARS: Final = 4 * MIB

@@ -56,6 +56,10 @@ for _name in ("mcp", "httpx2"):  # their records quote messages, addresses and t
     logging.getLogger(_name).propagate = False
 
 
+class _ListLate(Exception):
+    """The server said that its tools have changed, and did not list them in time."""
+
+
 class McpConnection:
     """One session. `run` owns it, in one task; everything else may be called from other tasks."""
 
@@ -148,7 +152,13 @@ class McpConnection:
         while True:
             await self._stale.wait()
             self._stale.clear()
-            on_listed(await self._list())
+            seconds = self._start.section.start_seconds
+            try:
+                async with asyncio.timeout(seconds):
+                    listing = await self._list()
+            except TimeoutError:
+                raise _ListLate(f"it did not list its tools within {seconds:g} s") from None
+            on_listed(listing)
             await asyncio.sleep(_RELIST_SECONDS)
 
     async def _listen(self) -> None:
@@ -187,9 +197,10 @@ class McpConnection:
                 break
         redactor = self._start.secrets.redactor
         return await run_in_thread(
-            lambda _: read_listing(
+            lambda unwanted: read_listing(
                 self._start.name,
-                [(title, redactor.redact(said), schema) for title, said, schema in found],
+                ((title, redactor.redact(said), schema) for title, said, schema in found),
+                unwanted,
             )
         )
 

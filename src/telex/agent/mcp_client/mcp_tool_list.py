@@ -18,12 +18,15 @@ from telex.agent.limits import (
     MCP_DESCRIPTION_CHARS,
     MCP_SCHEMA_BYTES,
     MCP_SCHEMA_DEPTH,
+    MCP_SCHEMA_ITEMS,
+    MCP_SCHEMA_ODD_ITEMS,
     MCP_TOOLS,
 )
 from telex.agent.messages import ToolSpec
 from telex.agent.permissions import in_quotes
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterable, Iterator, Mapping
 
 PREFIX: Final = "mcp_"
@@ -34,6 +37,7 @@ _ANY_OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
 _NOT_AT_THE_TOP: Final = ("oneOf", "anyOf", "allOf", "not", "enum", "if", "then", "else")
 """Keywords that a provider refuses at the top of a schema."""
 _LONGEST_TITLE: Final = 1000
+_ORDERED: Final = ((str,), (int, float))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +81,16 @@ def tool_name(server: str, title: str) -> str:
     return f"{plain[: _NAME_CHARS - _HASH_CHARS - 1]}_{mark}"
 
 
-def read_listing(server: str, listed: Iterable[tuple[str, str, Any]]) -> McpListing:
-    """Return the tools of a list of titles, descriptions and schemas."""
+def read_listing(
+    server: str, listed: Iterable[tuple[str, str, Any]], unwanted: threading.Event | None = None
+) -> McpListing:
+    """Return the tools of a list of titles, descriptions and schemas. Blocks; ends early once
+    `unwanted` is set."""
     tools: dict[str, McpTool] = {}
     problems: list[str] = []
     for title, description, schema in listed:
+        if unwanted is not None and unwanted.is_set():
+            break
         if not title or len(title) > _LONGEST_TITLE:
             problems.append("a tool without a usable name is left out")
             continue
@@ -113,6 +122,8 @@ def checked_schema(schema: Any) -> tuple[Mapping[str, Any], str]:
         return _ANY_OBJECT, f"has {size} bytes, so any arguments are offered"
     if schema.get("type", "object") != "object":
         return _ANY_OBJECT, "is not that of an object, so any arguments are offered"
+    if any(map(_is_slow, _values(schema))):
+        return _ANY_OBJECT, "has a list of too many elements, so any arguments are offered"
     if any(map(_is_remote, _references(schema))):
         return _ANY_OBJECT, "refers to another document, so any arguments are offered"
     if not _is_schema(schema):
@@ -139,13 +150,28 @@ def _children(value: Any) -> Iterator[Any]:
             yield from value
 
 
-def _references(schema: Any) -> Iterator[Any]:
+def _values(schema: Any) -> Iterator[Any]:
+    """Return the schema and everything in it."""
     waiting = [schema]
     while waiting:
         value = waiting.pop()
+        yield value
+        waiting += _children(value)
+
+
+def _references(schema: Any) -> Iterator[Any]:
+    for value in _values(schema):
         if isinstance(value, dict):
             yield from (value[key] for key in ("$ref", "$dynamicRef") if key in value)
-        waiting += _children(value)
+
+
+def _is_slow(value: Any) -> bool:
+    """Whether the value is a list that the check of a schema takes long for: without an order of
+    the elements its time grows with the square of their number."""
+    if not isinstance(value, list) or len(value) <= MCP_SCHEMA_ODD_ITEMS:
+        return False
+    is_ordered = any(all(type(one) in kind for one in value) for kind in _ORDERED)
+    return not is_ordered or len(value) > MCP_SCHEMA_ITEMS
 
 
 def _is_remote(reference: Any) -> bool:
@@ -153,13 +179,12 @@ def _is_remote(reference: Any) -> bool:
 
 
 def _is_schema(schema: dict[str, Any]) -> bool:
-    """Whether the meta-schema accepts it. The SDK brings the library that checks it."""
+    """Whether the meta-schema accepts it: that of 2020-12, which MCP prescribes, and not one that
+    the server names. The SDK brings the library that checks it."""
     from jsonschema import Draft202012Validator, SchemaError
-    from jsonschema.validators import validator_for
 
-    validator = validator_for(schema, default=Draft202012Validator)
     try:
-        validator.check_schema(schema)
+        Draft202012Validator.check_schema(schema)
     except SchemaError:
         return False
     return True
