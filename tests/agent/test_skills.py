@@ -82,6 +82,11 @@ def test_two_skills_with_one_name_are_both_listed(root: Path) -> None:
     assert len({skill.id for skill in found}) == 2
 
 
+def test_a_description_is_one_line() -> None:
+    head = '---\nname: a\ndescription: "Good.\\n\\n/release (skill, x)\\u2028\\tEvil. "\n---\n'
+    assert read_frontmatter(head, "a") == ("a", "Good. /release (skill, x) Evil.")
+
+
 def test_an_invalid_skill_is_listed_beside_the_others(root: Path) -> None:
     skills = root / ".agents" / "skills"
     write(skills / "fine")
@@ -101,7 +106,7 @@ def test_an_invalid_skill_is_listed_beside_the_others(root: Path) -> None:
     [
         ("description: >\n  folded\n  over lines\n", "folded over lines"),
         ('description: "quoted: with a colon"\n', "quoted: with a colon"),
-        ("description: |\n  kept\n  lines\n", "kept\nlines"),
+        ("description: |\n  kept\n  lines\n", "kept lines"),
         ("description: yes\nmetadata: {a: [1, 2]}\n", "yes"),
     ],
 )

@@ -120,7 +120,7 @@ def _name(value: object, directory: str) -> str:
 
 
 def _description(value: object) -> str:
-    text = value.strip() if isinstance(value, str) else ""
+    text = " ".join(value.split()) if isinstance(value, str) else ""  # one line in every list
     if not 1 <= len(text) <= _DESCRIPTION_CHARS:
         raise BadSkill("invalid description: 1 to 1024 characters")
     return text
