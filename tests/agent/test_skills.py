@@ -56,6 +56,26 @@ def test_a_skill_reached_by_two_paths_is_listed_once(root: Path) -> None:
     assert [skill.name for skill in find_skills(root, root, root.parent / "home").skills] == ["one"]
 
 
+@pytest.mark.parametrize(
+    ("link", "target"),
+    [
+        (".agents/skills/a/x", "../zz"),
+        (".agents/skills/a", "zz"),
+        (".agents/skills/x", "../../.claude"),
+        (".agents/skills/x/SKILL.md", "../zz/SKILL.md"),
+    ],
+)
+def test_a_link_with_another_name_that_is_found_first_hides_no_skill(
+    root: Path, link: str, target: str
+) -> None:
+    paths = [write(root / top / "skills" / "zz") for top in (".agents", ".claude")]
+    (root / link).parent.mkdir(parents=True, exist_ok=True)
+    (root / link).symlink_to(target)
+    found = find_skills(root, root, root.parent / "home")
+    assert sorted(Path(one.path).resolve() for one in found.skills) == sorted(paths)
+    assert found.errors == []
+
+
 def test_a_link_of_a_project_that_leads_out_is_not_followed(root: Path) -> None:
     outside = write(root.parent / "outside" / "foreign")
     (root / ".agents" / "skills" / "x").mkdir(parents=True)

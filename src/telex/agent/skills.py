@@ -139,32 +139,39 @@ class _SkillScan:
     """One scan of all skill directories: the skills and problems found so far."""
 
     skills: list[Skill] = field(default_factory=list)
-    errors: list[SkillProblem] = field(default_factory=list)
-    seen: set[str] = field(default_factory=set)
+    accepted: set[str] = field(default_factory=set)
+    """The real paths of the skills."""
+    errors: dict[str, SkillProblem] = field(default_factory=dict)
+    """By real path. A file that is no skill by one path may be one by another, as its folder has
+    another name there."""
+    seen: set[tuple[str, str]] = field(default_factory=set)
+    """The searched directories: the real path, and the name by which the search came to it."""
     left: int = AGENT_SKILLS_DIRECTORIES
     disk: DiskLookup = field(default_factory=DiskLookup)
     cut: bool = False
 
     def scan_below(self, directory: Path, scope: Scope, within: str | None) -> None:
         for place in SKILL_DIRECTORIES:
-            for path in self._skill_files(str(directory / place), within):
+            for path, real in self._skill_files(str(directory / place), within):
                 if leads_to_secret(path, within, self.disk):
-                    self.errors.append(SkillProblem(path, SECRET))
+                    self.errors.setdefault(real, SkillProblem(path, SECRET))
                 else:
-                    self._add(path, scope)
+                    self._add(path, real, scope)
 
-    def _skill_files(self, top: str, within: str | None) -> Iterator[str]:
+    def _skill_files(self, top: str, within: str | None) -> Iterator[tuple[str, str]]:
+        """Return each `SKILL.md` that is not a skill yet, with its real path."""
         waiting = [top]
         while waiting:
             path = waiting.pop()
             way = self.disk.resolve(path)
             real = way.end
-            if way.unknown or real in self.seen or not _is_inside(real, within):
+            if way.unknown or not _is_inside(real, within):
                 continue
-            self.seen.add(real)
             if os.path.basename(path) == SKILL_FILE and not os.path.isdir(real):
-                yield path
-            else:
+                if real not in self.accepted:
+                    yield path, real
+            elif (place := (real, os.path.basename(path))) not in self.seen:
+                self.seen.add(place)
                 waiting += self._entries(path)
 
     def _entries(self, directory: str) -> list[str]:
@@ -185,13 +192,16 @@ class _SkillScan:
             return []
         return [os.path.join(directory, name) for name in sorted(names, reverse=True)]
 
-    def _add(self, path: str, scope: Scope) -> None:
+    def _add(self, path: str, real: str, scope: Scope) -> None:
         try:
             self.skills.append(_read_skill(path, scope))
         except BadSkill as problem:
-            self.errors.append(SkillProblem(path, str(problem)))
+            self.errors.setdefault(real, SkillProblem(path, str(problem)))
         except OSError as error:
-            self.errors.append(SkillProblem(path, f"cannot read it: {error.strerror}"))
+            unreadable = SkillProblem(path, f"cannot read it: {error.strerror}")
+            self.errors.setdefault(real, unreadable)
+        else:
+            self.accepted.add(real)
 
     def result(self) -> SkillsListResult:
         kept, size = [], 0
@@ -201,8 +211,9 @@ class _SkillScan:
             if size > AGENT_SKILLS_BYTES:
                 break
             kept.append(skill)
-        errors = self.errors[:AGENT_SKILLS]
-        cut = self.cut or len(kept) < len(self.skills) or len(errors) < len(self.errors)
+        found = [one for real, one in self.errors.items() if real not in self.accepted]
+        errors = found[:AGENT_SKILLS]
+        cut = self.cut or len(kept) < len(self.skills) or len(errors) < len(found)
         return SkillsListResult(kept, errors, cut)
 
 
