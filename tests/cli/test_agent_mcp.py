@@ -81,6 +81,7 @@ def test_add_and_remove_leave_the_rest_of_the_file_as_it_is(telex: Run, config_f
         (["a_b", "--", "c"], "letters, digits and -"),
         (["x", "--env", "API_KEY=hunter2", "--", "c"], "looks like a secret"),
         (["x", "--url", "http://a", "--header", "Authorization=Bearer hunter2"], "secret"),
+        (["x", "--url", "http://a", "--header", "X-Api-Key=hunter2"], "--header-from X-Api-Key="),
         (["x", "--env", "API_KEY", "--", "c"], "has no '='"),
     ],
 )
@@ -91,6 +92,16 @@ def test_add_refuses_what_cannot_be_used(
     assert refused.returncode == 2
     assert said in refused.stderr
     assert config_file.read_text() == FILE
+
+
+def test_a_header_of_an_address_may_be_the_value_of_a_variable(
+    telex: Run, config_file: Path
+) -> None:
+    words = ("--url", "http://a", "--header", "X-Team=b", "--header-from", "X-Api-Key=MY_KEY")
+    added = telex("agent", "mcp", "add", "new", *words)
+    assert added.returncode == 0, added.stderr
+    headers = 'headers = { "X-Team" = "b", "X-Api-Key" = { "env" = "MY_KEY" } }\n'
+    assert config_file.read_text().endswith(headers)
 
 
 def test_a_file_of_an_unusual_form_is_refused_and_not_damaged() -> None:

@@ -206,11 +206,12 @@ def agent_environment(parent: Mapping[str, str], redactor: Redactor) -> dict[str
     return {
         name: value
         for name, value in child_environment(parent).items()
-        if not _is_secret(name, value, redactor) and not _SHELL.fullmatch(name)
+        if not is_secret_variable(name, value, redactor) and not _SHELL.fullmatch(name)
     }
 
 
-def _is_secret(name: str, value: str, redactor: Redactor) -> bool:
+def is_secret_variable(name: str, value: str, redactor: Redactor) -> bool:
+    """Whether the name is that of a secret, or the value looks like one. Pure."""
     if name in _PLAIN:
         return False
     return _SECRET.search(name) is not None or bool(redactor.spans(value))

@@ -44,6 +44,7 @@ A secret does not belong in that file: name the variable that has it.
   telex agent mcp add tickets --env-from TOKEN=MY_TOKEN -- tickets-mcp --stdio
   telex agent mcp add work --url https://mcp.example.com/mcp
   telex agent mcp add other --url https://mcp.example.com/mcp --token-env MY_TOKEN
+  telex agent mcp add third --url https://mcp.example.com/mcp --header-from X-Api-Key=MY_KEY
 """
 
 LOGIN_HELP = """Log in at an MCP server with a state of auth_required.
@@ -153,6 +154,13 @@ def _pair(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict
     "--header", multiple=True, metavar="NAME=TEXT", callback=_pair, help="A header for the address."
 )
 @click.option(
+    *("--header-from", "secret_header"),
+    multiple=True,
+    metavar="NAME=VARIABLE",
+    callback=_pair,
+    help="A header for the address, with the value of one of your own variables.",
+)
+@click.option(
     "--token-env", metavar="VARIABLE", help="The variable with the token for the address."
 )
 @click.option("--cwd", metavar="DIR", help="The directory that the program starts in.")
@@ -163,6 +171,7 @@ def add_command(
     plain: dict[str, str],
     secret: dict[str, str],
     header: dict[str, str],
+    secret_header: dict[str, str],
     token_env: str | None,
     cwd: str | None,
 ) -> None:
@@ -170,15 +179,17 @@ def add_command(
     from telex.config.mcp_settings import read_mcp_servers
     from telex.config.mcp_tables import with_server
 
-    _refuse_secrets({**plain, **header})
-    env: dict[str, Any] = {**plain, **{one: {"env": source} for one, source in secret.items()}}
+    _refuse_secrets(plain, "--env-from")
+    _refuse_secrets(header, "--header-from")
+    env = _with_sources(plain, secret)
+    headers = _with_sources(header, secret_header)
     table: dict[str, Any] = {
         **({"command": command[0]} if command else {}),
         **({"args": [*command[1:]]} if command[1:] else {}),
         **({"cwd": cwd} if cwd else {}),
         **({"env": env} if env else {}),
         **({"url": url} if url else {}),
-        **({"headers": header} if header else {}),
+        **({"headers": headers} if headers else {}),
         **({"token": {"env": token_env}} if token_env else {}),
     }
     try:
@@ -190,15 +201,20 @@ def add_command(
     say("To start it once and see its tools: telex agent mcp list --check")
 
 
-def _refuse_secrets(given: dict[str, str]) -> None:
-    from telex.agent.command_runner import agent_environment
+def _with_sources(plain: dict[str, str], secret: dict[str, str]) -> dict[str, Any]:
+    return {**plain, **{name: {"env": variable} for name, variable in secret.items()}}
+
+
+def _refuse_secrets(given: dict[str, str], option: str) -> None:
+    from telex.agent.command_runner import is_secret_variable
     from telex.redaction import Redactor
 
     for name, value in given.items():
-        if name not in agent_environment({name: value}, Redactor()):
+        if is_secret_variable(name.replace("-", "_"), value, Redactor()):
+            token = ", or --token-env VARIABLE" if option == "--header-from" else ""
             raise click.UsageError(
                 f"{name} looks like a secret, which does not belong in a file; name the variable "
-                f"that has it: --env-from {name}=VARIABLE, or --token-env VARIABLE"
+                f"that has it: {option} {name}=VARIABLE{token}"
             )
 
 
