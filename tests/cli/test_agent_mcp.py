@@ -83,6 +83,8 @@ def test_add_and_remove_leave_the_rest_of_the_file_as_it_is(telex: Run, config_f
         (["x", "--url", "http://a", "--header", "Authorization=Bearer hunter2"], "secret"),
         (["x", "--url", "http://a", "--header", "X-Api-Key=hunter2"], "--header-from X-Api-Key="),
         (["x", "--env", "API_KEY", "--", "c"], "has no '='"),
+        (["x", "--", "server", "--token", "hunter2"], "--env-from NAME=VARIABLE"),
+        (["x", "--", "db", "postgres://u:hunter2@h/d"], "--env-from NAME=VARIABLE"),
     ],
 )
 def test_add_refuses_what_cannot_be_used(
@@ -91,6 +93,7 @@ def test_add_refuses_what_cannot_be_used(
     refused = telex("agent", "mcp", "add", *words)
     assert refused.returncode == 2
     assert said in refused.stderr
+    assert "hunter2" not in refused.stderr
     assert config_file.read_text() == FILE
 
 

@@ -85,6 +85,27 @@ def test_secrets_are_counted_and_never_shown(telex: Run, config_file: Path, how:
         assert "(3 hidden)" in ran.stdout
 
 
+def test_secrets_of_mcp_servers_are_hidden(
+    telex: Run, config_file: Path, project_file: Path
+) -> None:
+    text = """[mcp.a]
+command = "server"
+args = ["-v", "--token", "hunter2"]
+env = { API_KEY = "hunter3", LEVEL = "debug", TOKEN = { env = "MY_TOKEN" } }
+[mcp.b]
+url = "https://mcp.example.com/mcp"
+headers = { X-Api-Key = "hunter4", X-Team = "red" }
+"""
+    config_file.write_text(text)
+    project_file.write_text(text)
+    for words in (["config", "show"], ["config", "show", "--json"], ["config", "trust"]):
+        ran = telex(*words)
+        assert ran.returncode == 0, ran.stderr
+        assert "hunter" not in ran.stdout + ran.stderr
+        for part in ("server -v --token [REDACTED]", "debug", "MY_TOKEN", "X-Api-Key", "red"):
+            assert part in ran.stdout
+
+
 def test_an_unknown_key_is_a_warning_on_stderr_and_no_failure(
     telex: Run, config_file: Path
 ) -> None:

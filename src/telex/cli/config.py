@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ from telex.config.places import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from telex.redaction import Redactor
 
 
 # Permission rules as text, for `config trust`, `config show` and `agent remembered`.
@@ -65,7 +68,7 @@ def command() -> None:
 def show(context: click.Context, as_json: bool) -> None:
     """Show each setting, its value and its origin.
 
-    Of secret values only the number is shown.
+    Of secret values only the number is shown, and a secret in another value is hidden.
 
     With --json, one object:
 
@@ -121,13 +124,10 @@ def trust(where: Path | None) -> None:
     say(f"trusted {file.path}; it sets {', '.join(sets) or 'nothing'}")
     for rule in rules:
         say(f"  {rule}")
-    if "models" in layer.given:
-        for name, model in layer.given["models"].value.items():
-            say(f"  model {name}: {json.dumps(msgspec.to_builtins(model), ensure_ascii=False)}")
-    if "mcp" in layer.given:
-        for name, server in layer.given["mcp"].value.items():
-            table = json.dumps(msgspec.to_builtins(server), ensure_ascii=False)
-            say(f"  MCP server {name}: {table}")
+    for key, what in (("models", "model"), ("mcp", "MCP server")):
+        if key in layer.given:
+            for name, table in _shown(layer.given[key].value).items():
+                say(f"  {what} {name}: {json.dumps(table, ensure_ascii=False)}")
 
 
 @command.command()
@@ -166,7 +166,50 @@ def _said(where: Path | None) -> str:
 def _text(value: Value) -> str:
     if value.setting.secret and value.value:
         return f"({len(value.value)} hidden)"
-    return json.dumps(msgspec.to_builtins(value.value), ensure_ascii=False)
+    return json.dumps(_shown(value.value), ensure_ascii=False)
+
+
+def _shown(value: Any) -> Any:
+    """Return the value of a setting as JSON has it, without secrets: a file should name the
+    variables that have them, but people write them down."""
+    from telex.redaction import Redactor
+
+    return _redacted(msgspec.to_builtins(value), Redactor())
+
+
+def _redacted(value: Any, redactor: Redactor) -> Any:
+    match value:
+        case str():
+            return redactor.redact(value)
+        case dict():
+            return {
+                name: _redacted_member(name, inner, redactor)
+                for name, inner in _one_line(value, redactor).items()
+            }
+        case list() | tuple():
+            return [_redacted(inner, redactor) for inner in value]
+        case _:
+            return value
+
+
+def _redacted_member(name: str, value: Any, redactor: Redactor) -> Any:
+    from telex.agent.command_runner import is_secret_variable
+
+    if isinstance(value, str) and is_secret_variable(name.replace("-", "_"), "", redactor):
+        return redactor.replacement
+    return _redacted(value, redactor)
+
+
+def _one_line(table: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
+    """Return the table with `command` and `args` as one redacted line, where the arguments have a
+    secret: an argument is one because of the option before it."""
+    if not isinstance(args := table.get("args"), list | tuple):
+        return table
+    line = shlex.join([str(word) for word in (table.get("command", ""), *args)])
+    shown = redactor.redact_command(line)
+    if shown == line:
+        return table
+    return {**{name: one for name, one in table.items() if name != "args"}, "command": shown}
 
 
 def _object(config: Config) -> dict[str, Any]:
@@ -183,7 +226,7 @@ def _object(config: Config) -> dict[str, Any]:
 def _setting(value: Value) -> dict[str, Any]:
     hidden = len(value.value) if value.setting.secret else 0
     return {
-        "value": None if hidden else msgspec.to_builtins(value.value),
+        "value": None if hidden else _shown(value.value),
         "hidden": hidden,
         "origins": [{"source": str(one.source), "where": one.where} for one in value.origins],
     }

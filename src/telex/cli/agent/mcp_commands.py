@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -179,6 +180,7 @@ def add_command(
     from telex.config.mcp_settings import read_mcp_servers
     from telex.config.mcp_tables import with_server
 
+    _refuse_secret_words(command)
     _refuse_secrets(plain, "--env-from")
     _refuse_secrets(header, "--header-from")
     env = _with_sources(plain, secret)
@@ -199,6 +201,17 @@ def add_command(
     path = _edited(lambda text: with_server(text, name, table))
     say(f"added [mcp.{name}] to {path}")
     say("To start it once and see its tools: telex agent mcp list --check")
+
+
+def _refuse_secret_words(command: tuple[str, ...]) -> None:
+    from telex.redaction import Redactor
+
+    line = shlex.join(command)
+    if Redactor().redact_command(line) != line:
+        raise click.UsageError(
+            "an argument of the program looks like a secret, which does not belong in a file; give "
+            "the program a variable instead: --env-from NAME=VARIABLE"
+        )
 
 
 def _with_sources(plain: dict[str, str], secret: dict[str, str]) -> dict[str, Any]:
