@@ -40,7 +40,7 @@ from agent.model_agents import Answer, Conversation, a_model
 from agent.ui_side import ALL, Agent, Ui, an_agent
 from agent.working import gone
 from telex.agent.cores.scripted import ScriptedCore, ScriptStep
-from telex.agent.limits import MCP_BLOCKS, MCP_LOG_BYTES
+from telex.agent.limits import MCP_BLOCKS, MCP_DESCRIPTION_CHARS, MCP_LIST_BYTES, MCP_LOG_BYTES
 from telex.agent.mcp_client.mcp_log import McpLog, older
 from telex.agent.mcp_client.mcp_streams import readable_answer
 from telex.agent.mcp_client.mcp_supervisor import McpPace
@@ -751,6 +751,34 @@ def test_the_meta_schema_is_not_one_that_the_server_names() -> None:
     named = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "object"}
     kept = {**named, "properties": {"a": {"enum": ["a", "a"]}}}  # draft 4 refuses it
     assert checked_schema(kept) == (kept, "")
+
+
+def test_a_list_of_tools_is_bounded_before_the_sdk_checks_it() -> None:
+    tool = {"name": "a", "description": "x" * 7_000_000, "annotations": 1}
+    page = readable_answer("tools/list", {"tools": [5, tool] * 3000, "_meta": 1, "nextCursor": "b"})
+    assert page["nextCursor"] == "b"
+    assert 256 < len(page["tools"]) <= 1024
+    assert len(page["tools"][0]["description"]) == 2 * MCP_DESCRIPTION_CHARS
+
+
+def test_the_bytes_of_all_tools_of_a_server_are_bounded() -> None:
+    large = {"type": "object", "description": "x" * 32_000}
+    first = read_listing("s", [(f"a{number}", "", large) for number in range(30)])
+    assert (len(first.tools), first.is_full) == (30, False)
+    both = read_listing(
+        "s", [(f"b{number}", "y" * 5000, OBJECT) for number in range(30)], None, first
+    )
+    assert both.is_full
+    assert 30 < len(both.tools) < 60
+    assert (
+        MCP_LIST_BYTES - 5000
+        < sum(
+            len(one.description) + len(json.dumps(one.schema, separators=(",", ":")))
+            for one in both.tools.values()
+        )
+        <= MCP_LIST_BYTES
+    )
+    assert "the rest is left out" in both.problems[-1]
 
 
 def test_a_list_of_tools_that_nobody_wants_any_more_is_not_read() -> None:

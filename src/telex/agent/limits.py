@@ -238,6 +238,8 @@ MCP_SCHEMA_ODD_ITEMS: Final = 64
 elements are compared each with each."""
 MCP_DESCRIPTION_CHARS: Final = 4096
 """characters: Description of one tool of an MCP server."""
+MCP_LIST_BYTES: Final = 1 * MIB
+"""bytes: Descriptions and schemas of all tools of one MCP server. The rest is left out."""
 MCP_RESULT_CHARS: Final = 4 * MIB
 """characters: Text of one result of an MCP server; of a long one a model gets an excerpt, and the
 rest is in the cache of outputs."""

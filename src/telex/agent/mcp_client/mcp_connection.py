@@ -31,7 +31,7 @@ from telex.agent.mcp_client.mcp_process import (
 from telex.agent.mcp_client.mcp_result import tool_result
 from telex.agent.mcp_client.mcp_session import SessionEnd
 from telex.agent.mcp_client.mcp_streams import with_readable_answers
-from telex.agent.mcp_client.mcp_tool_list import read_listing
+from telex.agent.mcp_client.mcp_tool_list import McpListing, read_listing
 from telex.agent.permissions import in_line
 from telex.agent.tools.tool import ToolFailed, ToolResult
 from telex.config.errors import ConfigError
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from telex.agent.mcp_client.mcp_session import McpStart
-    from telex.agent.mcp_client.mcp_tool_list import McpListing, McpTool
+    from telex.agent.mcp_client.mcp_tool_list import McpTool
 
 _QUOTED: Final = 300
 _RELIST_SECONDS: Final = 1.0
@@ -187,20 +187,25 @@ class McpConnection:
 
     async def _list(self) -> McpListing:
         assert self._client is not None
-        found: list[tuple[str, str, Any]] = []
-        cursor: str | None = None
+        listing, left, cursor = McpListing(), MCP_TOOLS, None
         for _ in range(MCP_LIST_PAGES):
             page = await self._client.list_tools(cursor=cursor)
-            found += [(tool.name, tool.description or "", tool.input_schema) for tool in page.tools]
-            cursor = page.next_cursor
-            if cursor is None or len(found) > MCP_TOOLS:
+            listing = await self._with_page(listing, page.tools)
+            cursor, left = page.next_cursor, left - len(page.tools)
+            if cursor is None or left < 0 or listing.is_full:
                 break
-        redactor = self._start.secrets.redactor
+        return listing
+
+    async def _with_page(self, before: McpListing, page: list[types.Tool]) -> McpListing:
+        """Return the tools with those of one more page, of which only what is kept stays in the
+        memory."""
+        redact = self._start.secrets.redactor.redact
         return await run_in_thread(
             lambda unwanted: read_listing(
                 self._start.name,
-                ((title, redactor.redact(said), schema) for title, said, schema in found),
+                ((tool.name, redact(tool.description or ""), tool.input_schema) for tool in page),
                 unwanted,
+                before,
             )
         )
 

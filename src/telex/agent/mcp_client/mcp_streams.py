@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 
-from telex.agent.limits import MCP_BLOCKS
+from telex.agent.limits import MCP_BLOCKS, MCP_DESCRIPTION_CHARS, MCP_TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -29,6 +29,10 @@ _OF_RESULTS: Final = ("structuredContent", "isError", "resultType")
 _OF_BLOCKS: Final = ("type", "text", "data", "mimeType", "uri", "name", "description", "resource")
 """The members that `mcp_result` reads, and no others."""
 _OF_RESOURCES: Final = ("uri", "mimeType", "text", "blob")
+_TOOLS: Final = 4 * MCP_TOOLS
+"""Tools of one page that are looked at; some of them are left out."""
+_DESCRIPTION_CHARS: Final = 2 * MCP_DESCRIPTION_CHARS
+"""More than a tool keeps, so that no secret is cut before it is hidden."""
 _MEMBERS: Final = 100
 """Members of one list or object of another answer: those about the server have a few."""
 _LEVELS: Final = 8
@@ -105,7 +109,7 @@ def readable_answer(method: str, result: dict[str, Any]) -> dict[str, Any]:
         return _readable_list(result)
     if method == _CALL:
         return _readable_result(result)
-    return {name: _bounded(value, _LEVELS) for name, value in islice(result.items(), _MEMBERS)}
+    return dict(_bounded(result, _LEVELS))
 
 
 def _bounded(value: Any, levels: int) -> Any:
@@ -145,7 +149,9 @@ def _readable_list(result: dict[str, Any]) -> dict[str, Any]:
     tools = result.get("tools")
     if not isinstance(tools, list):
         return result
-    return {**result, "tools": [_plain(tool) for tool in tools if _is_named(tool)]}
+    kept = [_plain(tool) for tool in tools[:_TOOLS] if _is_named(tool)]
+    others = {name: value for name, value in result.items() if name != "tools"}
+    return {**_bounded(others, _LEVELS), "tools": kept}
 
 
 def _is_named(tool: Any) -> bool:
@@ -157,7 +163,9 @@ def _plain(tool: dict[str, Any]) -> dict[str, Any]:
     readable = schema if isinstance(schema, dict) and _is_readable(schema) else _ANY_OBJECT
     kept = {"name": tool["name"], "inputSchema": {**readable, "type": "object"}}
     description = tool.get("description")
-    return {**kept, "description": description} if isinstance(description, str) else kept
+    if isinstance(description, str):
+        kept["description"] = description[:_DESCRIPTION_CHARS]
+    return kept
 
 
 def _is_readable(schema: dict[str, Any]) -> bool:

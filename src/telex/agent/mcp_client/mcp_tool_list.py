@@ -16,6 +16,7 @@ import msgspec
 
 from telex.agent.limits import (
     MCP_DESCRIPTION_CHARS,
+    MCP_LIST_BYTES,
     MCP_SCHEMA_BYTES,
     MCP_SCHEMA_DEPTH,
     MCP_SCHEMA_ITEMS,
@@ -62,6 +63,10 @@ class McpListing:
 
     tools: Mapping[str, McpTool] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    size: int = 0
+    """The bytes of all descriptions and schemas."""
+    is_full: bool = False
+    """Whether tools were left out because there were too many, or they were too large."""
 
 
 def prefix(server: str) -> str:
@@ -82,14 +87,18 @@ def tool_name(server: str, title: str) -> str:
 
 
 def read_listing(
-    server: str, listed: Iterable[tuple[str, str, Any]], unwanted: threading.Event | None = None
+    server: str,
+    listed: Iterable[tuple[str, str, Any]],
+    unwanted: threading.Event | None = None,
+    before: McpListing | None = None,
 ) -> McpListing:
-    """Return the tools of a list of titles, descriptions and schemas. Blocks; ends early once
-    `unwanted` is set."""
-    tools: dict[str, McpTool] = {}
-    problems: list[str] = []
+    """Return the tools of a page of titles, descriptions and schemas, after those of the pages
+    `before`. Blocks; ends early once `unwanted` is set."""
+    before = before or McpListing()
+    tools, problems, size = dict(before.tools), list(before.problems), before.size
+    is_full = before.is_full
     for title, description, schema in listed:
-        if unwanted is not None and unwanted.is_set():
+        if is_full or (unwanted is not None and unwanted.is_set()):
             break
         if not title or len(title) > _LONGEST_TITLE:
             problems.append("a tool without a usable name is left out")
@@ -98,14 +107,18 @@ def read_listing(
         if name in tools:
             problems.append(f"{in_quotes(title)} is listed twice; the first one counts")
             continue
-        if len(tools) == MCP_TOOLS:
-            problems.append(f"it has more than {MCP_TOOLS} tools; the rest is left out")
-            break
         checked, why = checked_schema(schema)
+        tool = McpTool(name, title, description[:MCP_DESCRIPTION_CHARS], checked)
+        size += len(tool.description.encode(errors="replace")) + len(msgspec.json.encode(checked))
+        if len(tools) == MCP_TOOLS or size > MCP_LIST_BYTES:
+            most = f"{MCP_TOOLS} tools, or {MCP_LIST_BYTES} bytes of them"
+            problems.append(f"it has more than {most}; the rest is left out")
+            is_full = True
+            break
         if why:
             problems.append(f"the schema of {in_quotes(title)} {why}")
-        tools[name] = McpTool(name, title, description[:MCP_DESCRIPTION_CHARS], checked)
-    return McpListing(tools, tuple(problems))
+        tools[name] = tool
+    return McpListing(tools, tuple(problems), size, is_full)
 
 
 def checked_schema(schema: Any) -> tuple[Mapping[str, Any], str]:
