@@ -87,6 +87,9 @@ def called(asked):
                     "params": {"level": "info", "data": "x"},
                 }
             )
+    if kind == "ping":
+        while True:
+            send({"jsonrpc": "2.0", "id": "ping", "method": "ping"})
     if kind == "die":
         sys.stderr.write("my last words, with " + SECRET + "\n")
         os._exit(3)

@@ -211,6 +211,7 @@ async def test_a_server_that_does_not_answer_is_ended_at_the_deadline(tmp_path: 
     [
         ("hang", "did not answer within 0.3 s"),
         ("flood", "it sends without an end, and was stopped"),
+        ("ping", "it sends without an end, and was stopped"),
         ("die", "its process exited with code 3; its last words: my last words"),
         ("not_a_result", "sent a result that cannot be read"),
         ("error", "refused the call: no: "),

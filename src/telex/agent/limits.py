@@ -249,8 +249,8 @@ MCP_STRUCTURED_BYTES: Final = 64 * KIB
 """bytes: Structured content of a result that its event carries; of a larger one the text
 remains."""
 MCP_UNASKED_MESSAGES: Final = 20_000
-"""messages: Messages and other lines of an MCP server since telex sent it one; a server that sends
-more is stopped."""
+"""messages: Messages and other lines of an MCP server since its start or the last call of a tool; a
+server that sends more is stopped."""
 MCP_UNASKED_BYTES: Final = 64 * MIB
 """bytes: Their size, also of one answer over HTTP."""
 MCP_BUFFERED_BYTES: Final = 1 * MIB

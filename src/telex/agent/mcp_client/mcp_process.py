@@ -21,7 +21,13 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import anyio
 from mcp.shared.message import SessionMessage
-from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp_types import (
+    INTERNAL_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCRequest,
+    jsonrpc_message_adapter,
+)
 
 from telex.agent.limits import (
     MCP_BUFFERED_BYTES,
@@ -244,7 +250,8 @@ class _Incoming(_Stream):
         """Why telex ended the conversation."""
 
     def asked(self) -> None:
-        """Note that telex sent a message, after which the server may send much again."""
+        """Note that a tool was called, after which the server may send much again. Other messages
+        do not count: the server can make telex send those without an end."""
         self._messages = self._bytes = 0
 
     def close(self) -> None:
@@ -319,6 +326,7 @@ class _Outgoing(_Stream):
         if self._incoming.ended.is_set():
             raise anyio.BrokenResourceError
         text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-        self._incoming.asked()
+        if isinstance(item.message, JSONRPCRequest) and item.message.method == "tools/call":
+            self._incoming.asked()
         self._channel.send(text.encode("utf-8", "replace"))
         await self._channel.drained()
