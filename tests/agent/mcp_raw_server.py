@@ -73,6 +73,8 @@ def listed(asked):
         result(asked, {"tools": [{"name": "one", "inputSchema": OBJECT}], "nextCursor": "again"})
     elif kind != "no_second_list" or len(USUAL) == 2:
         result(asked, {"tools": tools})
+    if kind == "deaf":
+        time.sleep(600)
 
 
 def called(asked):

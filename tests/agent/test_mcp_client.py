@@ -227,6 +227,17 @@ async def test_a_call_that_goes_wrong_is_a_failure_with_the_reason(
         assert SECRET not in message + log_of(tmp_path)
 
 
+async def test_a_server_that_does_not_read_is_ended_at_the_deadline_of_a_call(
+    tmp_path: Path,
+) -> None:
+    async with one_server(tmp_path, raw("deaf", call_seconds=0.3), ONCE) as server:
+        assert "did not answer within 0.3 s" in await failure(
+            server, "mcp_s_work", a="x" * 2_000_000
+        )
+        await until_kept_no_more(server)
+        assert "it does not read its input" in (server.describe().last_error or "")
+
+
 async def test_a_server_that_died_is_started_again_for_the_next_call(tmp_path: Path) -> None:
     told = tmp_path / "told"
     async with one_server(tmp_path, raw("die", told)) as server:

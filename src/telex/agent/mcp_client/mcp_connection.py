@@ -225,6 +225,8 @@ class McpConnection:
                     asked, types.CallToolResult, request_read_timeout_seconds=2 * seconds
                 )
         except TimeoutError:
+            if self._process is not None:
+                self._process.stop_if_deaf()
             raise ToolFailed(
                 f"{tool.name} did not answer within {seconds:g} s; the call was cancelled at the "
                 f"server {self._start.name}, and may have had its effect"

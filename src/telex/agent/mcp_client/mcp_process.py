@@ -25,6 +25,7 @@ from mcp_types import (
     INTERNAL_ERROR,
     ErrorData,
     JSONRPCError,
+    JSONRPCNotification,
     JSONRPCRequest,
     jsonrpc_message_adapter,
 )
@@ -115,6 +116,12 @@ class McpProcess:
         if not self.incoming.was_ended or self.incoming.fault:
             return self.incoming.fault
         return f"its process {self._child.exit}" if self._child.exit else "its output ended"
+
+    def stop_if_deaf(self) -> None:
+        """End the conversation if the server has not read what was sent: nothing that is sent later
+        would reach it either."""
+        if self._channel.unsent:
+            self.incoming.stop("it does not read its input, and was stopped")
 
     @property
     def last_words(self) -> str:
@@ -260,6 +267,11 @@ class _Incoming(_Stream):
         self.ended.set()
         self._arrived.set()
 
+    def stop(self, why: str) -> None:
+        """End the conversation."""
+        self.fault = self.fault or why
+        self.close()
+
     # The channel's side.
 
     def received(self, events: list[Event]) -> None:
@@ -273,8 +285,7 @@ class _Incoming(_Stream):
             elif isinstance(event, Fault):
                 self._garbage(event.detail.encode())
         if self._messages > MCP_UNASKED_MESSAGES or self._bytes > MCP_UNASKED_BYTES:
-            self.fault = self.fault or "it sends without an end, and was stopped"
-            self.close()
+            self.stop("it sends without an end, and was stopped")
         if self.ended.is_set() or self._size > MCP_BUFFERED_BYTES:
             self._channel.pause()
         self._arrived.set()
@@ -329,4 +340,7 @@ class _Outgoing(_Stream):
         if isinstance(item.message, JSONRPCRequest) and item.message.method == "tools/call":
             self._incoming.asked()
         self._channel.send(text.encode("utf-8", "replace"))
-        await self._channel.drained()
+        # A notification is short and rare. That of a cancel must not keep a cancelled call waiting
+        # for a server that does not read.
+        if not isinstance(item.message, JSONRPCNotification):
+            await self._channel.drained()
