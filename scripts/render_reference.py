@@ -18,8 +18,12 @@ from telex.agent.limits import (
     MCP_BACKOFF_SECONDS,
     MCP_FAILURE_SECONDS,
     MCP_FAILURES,
+    MCP_LIST_BYTES,
     MCP_SCHEMA_BYTES,
     MCP_SCHEMA_DEPTH,
+    MCP_SCHEMA_ITEMS,
+    MCP_SCHEMA_ODD_ITEMS,
+    MCP_TOOLS,
     MODEL_ATTEMPTS,
 )
 from telex.agent.models import errors as model_errors
@@ -429,7 +433,9 @@ A secret has exactly one of these:
 A tool has the name `mcp_NAME_TOOL`. Model APIs accept 64 letters, digits, `_` and `-`; a name with
 other characters, or a longer one, is replaced and gets a hash at its end. A schema that is larger
 than {schema} bytes, nested more than {depth} levels deep, not valid, or refers to another document
-is replaced by "any object", and the log of the server says so.
+is replaced by "any object", and the log of the server says so. So is one with a list of more than
+{items} elements, or of more than {odd} that are neither all texts nor all numbers. A server offers
+at most {tools} tools, whose descriptions and schemas have {total} bytes; the rest is left out.
 
 ## States
 
@@ -457,6 +463,10 @@ def render_mcp_servers() -> str:
         key=_members(KeySource),
         schema=f"{MCP_SCHEMA_BYTES:,}",
         depth=MCP_SCHEMA_DEPTH,
+        items=MCP_SCHEMA_ITEMS,
+        odd=MCP_SCHEMA_ODD_ITEMS,
+        tools=MCP_TOOLS,
+        total=f"{MCP_LIST_BYTES:,}",
         backoff=MCP_BACKOFF_SECONDS,
         failures=MCP_FAILURES,
         window=MCP_FAILURE_SECONDS,
@@ -539,11 +549,15 @@ def _tool(tool: Tool) -> str:
     return f"{head}{rows}\nHints: {hints}.\n\n"
 
 
+def _described(field: msgspec.structs.FieldInfo) -> str:
+    """The description of a member. A type with bounds of its own has several annotations."""
+    return next(one.description for one in field.type.__metadata__ if one.description)
+
+
 def _members(kind: type[msgspec.Struct]) -> str:
     """A table of the members of a struct, by their descriptions."""
     rows = "".join(
-        f"| `{field.name}` | {field.type.__metadata__[0].description} |\n"
-        for field in msgspec.structs.fields(kind)
+        f"| `{field.name}` | {_described(field)} |\n" for field in msgspec.structs.fields(kind)
     )
     return f"| member | meaning |\n|---|---|\n{rows}"
 

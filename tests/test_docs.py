@@ -38,6 +38,12 @@ def test_the_generated_pages_are_current() -> None:
     assert done.returncode == 0, f"\n{done.stdout}{done.stderr}"
 
 
+def test_every_member_of_a_generated_table_has_a_meaning() -> None:
+    pages = sorted((ROOT / "docs" / "reference").glob("*.md"))
+    assert pages
+    assert [page.name for page in pages if "| None |" in page.read_text()] == []
+
+
 def test_every_relative_link_leads_to_a_file() -> None:
     broken = [
         f"{page.relative_to(ROOT)}: {link}"
