@@ -27,6 +27,7 @@ from mcp_types import (
     JSONRPCError,
     JSONRPCNotification,
     JSONRPCRequest,
+    JSONRPCResponse,
     jsonrpc_message_adapter,
 )
 
@@ -44,12 +45,14 @@ from telex.processes.termination import Rung, TreeSurvived
 from telex.transports import stdio
 from telex.transports.channels import NDJSON, FramedChannel
 from telex.wire.events import Fault, Frame
-from telex.wire.limits import MIB
+from telex.wire.limits import KIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from io import FileIO
     from types import TracebackType
+
+    from mcp_types import JSONRPCMessage
 
     from telex.agent.mcp_client.mcp_log import McpLog
     from telex.processes.child import Child
@@ -78,6 +81,7 @@ _ID_LAST: Final = re.compile(rb",\s*%s\s*(?:,\s*%s\s*)?\}\s*\Z" % (_ID, _VERSION
 _END_BYTES: Final = 300
 _MENDED_BYTES: Final = 1 * MIB
 """A longer line is not mended, because that blocks the event loop."""
+_LONG_BYTES: Final = 64 * KIB
 _NOTED_BYTES: Final = 4096
 
 
@@ -175,12 +179,20 @@ def _read(line: bytes) -> SessionMessage | None:
     """Return the message of a line. For an answer that cannot be read it is an error."""
     for form in (bytes, _mended) if len(line) <= _MENDED_BYTES else (bytes,):
         with suppress(ValueError):
-            message = jsonrpc_message_adapter.validate_json(form(line), by_name=False)
-            return SessionMessage(message)
+            return SessionMessage(_message(form(line)))
     if (id := _answered(line)) is None:
         return None
     error = ErrorData(code=INTERNAL_ERROR, message=UNREADABLE)
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=id, error=error))
+
+
+def _message(line: bytes) -> JSONRPCMessage:
+    """Return the message of a line. Raises `ValueError`."""
+    if len(line) > _LONG_BYTES and (_ID_FIRST.match(line) or _ANSWER_FIRST.match(line)):
+        # The SDK reads a line as each kind of message in turn, which takes seconds for a long one.
+        with suppress(ValueError):
+            return JSONRPCResponse.model_validate_json(line, by_name=False)
+    return jsonrpc_message_adapter.validate_json(line, by_name=False)
 
 
 def _mended(line: bytes) -> bytes:
